@@ -1,0 +1,52 @@
+# `make demo` and `make test` set up everything they need; `make help` lists the rest.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+
+.PHONY: help setup demo test check format bench docs clean lock
+
+help:  ## Say what each target does
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+setup: $(READY)  ## Make .venv with everything pinned in requirements-dev.lock
+
+$(READY): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Sceneloom needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Setting up .venv (once; about a minute) …"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY)  ## Make out/lighthouse.mp4: no keys, no Docker, no Java
+	@$(BIN)/sceneloom demo
+
+test: $(READY)  ## Run all tests, on a real Kafka where one can be had
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## Lint, types, import walls, dependencies, docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/interrogate -q agents models tables sceneloom
+	$(BIN)/python docs/generate.py --check
+
+format: $(READY)  ## Format the code
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+docs: $(READY)  ## Write the parts of docs/ that are made from the code
+	$(BIN)/python docs/generate.py
+
+lock: $(READY)  ## Pin the newest versions that pyproject.toml allows
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml --group dev -o requirements-dev.lock
+
+clean:  ## Remove what was made
+	rm -rf .venv out data .mypy_cache .pytest_cache .ruff_cache .hypothesis
