@@ -1,0 +1,196 @@
+"""What a message means to a project: the events it leads to, or led to when it came before.
+
+Nothing here changes anything. `recall` answers first: what it finds was decided before and is told again, so
+that outputs lost in a crash are sent after all. Only what it does not know is decided anew.
+"""
+
+from datetime import datetime
+from typing import assert_never
+
+from models import facts, results
+from models.commands import CancelProject, RetryProject, TakeOverProject
+from models.errors import VersionConflict
+from models.events import Event, ProjectAccepted, SceneProgressed
+from models.identifiers import FILM
+from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, moved
+from models.project import Project
+from models.request import ProjectRequest
+from models.results import SceneResult
+from models.scene import Scene
+from models.values import Moment
+
+Message = CancelProject | RetryProject | TakeOverProject | SceneResult
+"""What may come for a project that exists."""
+
+
+def submit(project_id: str, request: ProjectRequest, *, now: datetime) -> tuple[Event, ...]:
+    """Decide to make the film that *request*, already checked, asks for."""
+    accepted = ProjectAccepted(project_id=project_id, version=1, occurred_at=now, request=request)
+    project = Project.begin(accepted)
+    return accepted, facts.work_requested(project, facts.next_moment(project, now))
+
+
+def resubmit(project: Project) -> tuple[Event, ...]:
+    """Recall what the submission of *project* led to, as far as it still matters."""
+    return facts.accepted(project), *_unanswered(project)
+
+
+def decide(project: Project, message: Message, *, now: datetime) -> tuple[Event, ...]:
+    """Return the events that *message* leads to now; none where it is late, stale or known.
+
+    Raises `VersionConflict` and `IllegalTransition` for a command that does not fit the project as it is.
+    """
+    match message:
+        case CancelProject():
+            _expect(project, message.expected_version)
+            _may_become(project, ProjectState.CANCELLED)
+            return (facts.cancelled(project, facts.next_moment(project, now)),)
+        case RetryProject():
+            _expect(project, message.expected_version)
+            _may_become(project, ProjectState.GENERATING_SCENES)
+            event = facts.resumed(project, facts.taken_up(project, "retry", message.command_id, now))
+            after = project.evolve(event)
+            return event, facts.work_requested(after, facts.next_moment(after, now))
+        case TakeOverProject():
+            last = project.resumed.moment.version if project.resumed else 0
+            if not project.is_open or (message.expected_version or 0) < last:
+                return ()  # the interruption that it tells of is already noted
+            return (facts.resumed(project, facts.taken_up(project, "takeover", message.command_id, now)),)
+        case _:
+            return _received(project, message, now)
+
+
+def recall(project: Project, message: Message) -> tuple[Event, ...]:
+    """Return the events that *message* led to when it came before; none where it is new."""
+    match message:
+        case CancelProject():
+            if project.state is ProjectState.CANCELLED and project.finished:
+                return (facts.cancelled(project, project.finished),)
+            return ()
+        case RetryProject() | TakeOverProject():
+            if project.resumed is None or project.resumed.command_id != message.command_id:
+                return ()
+            return facts.resumed(project, project.resumed), *_unanswered(project)
+        case results.SceneDelayed():
+            part = project.part(message.scene_id)
+            known = part.attempt == message.attempt and part.delayed
+            return (facts.delayed(project, part, known),) if known else ()
+        case results.SceneProgressed():
+            return ()
+        case results.SceneCompleted() | results.SceneFailed():
+            return _recall_end(project, project.part(message.scene_id), message.attempt)
+        case _:
+            assert_never(message)
+
+
+def _received(project: Project, result: SceneResult, now: datetime) -> tuple[Event, ...]:
+    part = project.part(result.scene_id)
+    moment = facts.next_moment(project, now)
+    if not project.is_open or result.attempt != part.attempt or part.status is not SceneStatus.IN_PROGRESS:
+        return ()
+    match result:
+        case results.SceneProgressed():
+            return _progressed(project, part, result, moment)
+        case results.SceneDelayed():
+            return () if part.delayed else (facts.delayed(project, part, moment),)
+        case results.SceneCompleted() | results.SceneFailed():
+            return _ended(project, _with_result(part, result), result, moment)
+        case _:
+            assert_never(result)
+
+
+def _ended(
+    project: Project, part: Scene, result: results.SceneCompleted | results.SceneFailed, moment: Moment
+) -> tuple[Event, ...]:
+    match result:
+        case results.SceneCompleted() if part.scene_id == FILM:
+            counted = project.model_copy(update={"film": part})
+            return (facts.completed(counted, moment),)
+        case results.SceneFailed() if part.scene_id == FILM:
+            counted = project.model_copy(update={"film": part})
+            return (facts.failed(counted, part, result.error_code, moment),)
+        case results.SceneCompleted():
+            event: Event = facts.scene_completed(project, part, moment)
+        case results.SceneFailed():
+            event = facts.scene_failed(project, part, result.error_code, moment)
+        case _:
+            assert_never(result)
+    return event, *_next_stage(project.evolve(event), moment.at)
+
+
+def _next_stage(project: Project, now: datetime) -> tuple[Event, ...]:
+    """Decide what follows once no scene is in flight: the film, or an end that names the first fault."""
+    if any(scene.status is SceneStatus.IN_PROGRESS for scene in project.scenes):
+        return ()
+    moment = facts.next_moment(project, now)
+    for scene in project.scenes:
+        if scene.error_code is not None:
+            return (facts.failed(project, scene, scene.error_code, moment),)
+    return (facts.work_requested(project, moment),)
+
+
+def _recall_end(project: Project, part: Scene, attempt: int) -> tuple[Event, ...]:
+    if part.attempt != attempt or part.changed is None:
+        return ()
+    told: list[Event] = []
+    if part.status is SceneStatus.COMPLETED and part.scene_id != FILM:
+        told.append(facts.scene_completed(project, part, part.changed))
+    if part.status is SceneStatus.FAILED and part.scene_id != FILM and part.error_code:
+        told.append(facts.scene_failed(project, part, part.error_code, part.changed))
+    if part.status in {SceneStatus.COMPLETED, SceneStatus.FAILED}:
+        told.extend(_recall_terminal(project))
+        if project.state is ProjectState.RENDERING:
+            told.extend(_unanswered(project))
+    return tuple(told)
+
+
+def _recall_terminal(project: Project) -> tuple[Event, ...]:
+    if project.finished is None:
+        return ()
+    if project.state is ProjectState.COMPLETED:
+        return (facts.completed(project, project.finished),)
+    faulty = next((part for part in project.parts if part.error_code is not None), None)
+    if project.state is ProjectState.FAILED and faulty is not None and faulty.error_code is not None:
+        return (facts.failed(project, faulty, faulty.error_code, project.finished),)
+    return ()
+
+
+def _unanswered(project: Project) -> tuple[Event, ...]:
+    """Recall the request for work that is still in flight: whoever has it already asks for it once only."""
+    waiting = [part for part in project.parts if part.status is SceneStatus.IN_PROGRESS and part.changed]
+    if not project.is_open or not waiting:
+        return ()
+    return (facts.work_requested(project, waiting[0].changed or facts.next_moment(project, project.updated_at)),)
+
+
+def _progressed(
+    project: Project, part: Scene, result: results.SceneProgressed, moment: Moment
+) -> tuple[Event, ...]:
+    if (result.finished_jobs, result.progress) <= (part.finished_jobs, part.progress):
+        return ()
+    return (
+        SceneProgressed(
+            project_id=project.project_id,
+            version=moment.version,
+            occurred_at=moment.at,
+            scene_id=part.scene_id,
+            attempt=part.attempt,
+            progress=result.progress,
+            finished_jobs=result.finished_jobs,
+            assets=result.assets,
+            tally=result.tally,
+        ),
+    )
+
+
+def _with_result(part: Scene, result: SceneResult) -> Scene:
+    return part.model_copy(update={"assets": result.assets, "tally": result.tally})
+
+
+def _expect(project: Project, version: int | None) -> None:
+    if version is not None and version != project.version:
+        raise VersionConflict(project.project_id, version, project.version)
+
+
+def _may_become(project: Project, target: ProjectState) -> None:
+    moved(PROJECT_TRANSITIONS, project.state, target, subject=f"project {project.project_id}")

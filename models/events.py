@@ -1,0 +1,189 @@
+"""What has happened to a project. Past tense, frozen, safe to read twice.
+
+Every event is one version of its project, and its id follows from the two: sent again, it is the same event.
+"""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from models.errors import ErrorCode
+from models.faults import Fault
+from models.identifiers import event_id
+from models.job import Assets, Tally
+from models.request import ProjectRequest
+from models.values import Value
+
+
+class Receipt(Value):
+    """What a project has cost. Counts are jobs; `reused` were kept when the work was taken up again."""
+
+    bought: int = 0
+    reused: int = 0
+    cached: int = 0
+    orphaned: int = 0
+    spent_usd: float = 0.0
+    saved_usd: float = 0.0
+
+
+class _ProjectEvent(Value):
+    project_id: str
+    version: int
+    occurred_at: datetime
+
+    @property
+    def event_id(self) -> str:
+        """The same for the same version of the same project, whenever it is sent."""
+        return event_id("project", self.project_id, self.version)
+
+
+class ProjectAccepted(_ProjectEvent):
+    """The request passed all checks."""
+
+    type: Literal["ProjectAccepted"] = "ProjectAccepted"
+    request: ProjectRequest
+
+
+class ScenesRequested(_ProjectEvent):
+    """The scenes named here were handed to the scenes agent. Internal."""
+
+    type: Literal["ScenesRequested"] = "ScenesRequested"
+    scene_ids: tuple[str, ...]
+
+
+class SceneProgressed(_ProjectEvent):
+    """More of a scene, or of the film, is there. Internal."""
+
+    type: Literal["SceneProgressed"] = "SceneProgressed"
+    scene_id: str
+    attempt: int
+    progress: float
+    finished_jobs: int
+    assets: Assets
+    tally: Tally
+
+
+class SceneCompleted(_ProjectEvent):
+    """All assets of the scene are there: this is its checkpoint."""
+
+    type: Literal["SceneCompleted"] = "SceneCompleted"
+    scene_id: str
+    attempt: int
+    assets: Assets
+    tally: Tally
+
+
+class SceneFailed(_ProjectEvent):
+    """The scene cannot be made as it is."""
+
+    type: Literal["SceneFailed"] = "SceneFailed"
+    scene_id: str
+    attempt: int
+    error_code: ErrorCode
+    message: str
+    assets: Assets
+    tally: Tally
+
+
+class ProjectDelayed(_ProjectEvent):
+    """A scene takes longer than usual; the work goes on."""
+
+    type: Literal["ProjectDelayed"] = "ProjectDelayed"
+    scene_id: str
+    attempt: int
+    message: str
+
+
+class RenderRequested(_ProjectEvent):
+    """All scenes are there, and the film was asked for. Internal."""
+
+    type: Literal["RenderRequested"] = "RenderRequested"
+
+
+class ProjectResumed(_ProjectEvent):
+    """The work was taken up again, and what was finished is kept."""
+
+    type: Literal["ProjectResumed"] = "ProjectResumed"
+    reason: Literal["retry", "takeover"]
+    command_id: str
+    kept: Tally
+
+
+class ProjectCompleted(_ProjectEvent):
+    """The film is finished."""
+
+    type: Literal["ProjectCompleted"] = "ProjectCompleted"
+    assets: Assets
+    tally: Tally
+    receipt: Receipt
+
+
+class ProjectFailed(_ProjectEvent):
+    """Nothing is in flight any more, and the film cannot be finished as it is. RetryProject takes it up."""
+
+    type: Literal["ProjectFailed"] = "ProjectFailed"
+    scene_id: str
+    error_code: ErrorCode
+    message: str
+    assets: Assets
+    tally: Tally
+    receipt: Receipt
+
+
+class ProjectCancelled(_ProjectEvent):
+    """Somebody stopped the project."""
+
+    type: Literal["ProjectCancelled"] = "ProjectCancelled"
+    receipt: Receipt
+
+
+Event = Annotated[
+    ProjectAccepted
+    | ScenesRequested
+    | SceneProgressed
+    | SceneCompleted
+    | SceneFailed
+    | ProjectDelayed
+    | RenderRequested
+    | ProjectResumed
+    | ProjectCompleted
+    | ProjectFailed
+    | ProjectCancelled,
+    Field(discriminator="type"),
+]
+
+INTERNAL: Final = (ScenesRequested, SceneProgressed, RenderRequested)
+"""Events that only move the project; everyone else reads them in its snapshot."""
+
+
+class ProjectRejected(Value):
+    """The request broke a rule: no project was made, and nothing was spent."""
+
+    type: Literal["ProjectRejected"] = "ProjectRejected"
+    project_id: str
+    command_id: str
+    occurred_at: datetime
+    faults: tuple[Fault, ...]
+
+    @property
+    def event_id(self) -> str:
+        """The same for the same refused command."""
+        return event_id("rejected", self.project_id, self.command_id)
+
+
+class CommandRefused(Value):
+    """A command did not fit the project as it is; `current_version` tells what to read."""
+
+    type: Literal["CommandRefused"] = "CommandRefused"
+    project_id: str
+    command_id: str
+    occurred_at: datetime
+    rule: str
+    message: str
+    current_version: int
+
+    @property
+    def event_id(self) -> str:
+        """The same for the same refused command."""
+        return event_id("refused", self.project_id, self.command_id)

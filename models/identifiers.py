@@ -1,0 +1,45 @@
+"""Names of things, made the same way everywhere, so that doing a thing twice names it the same."""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from pydantic import StringConstraints
+
+_NAMESPACE: Final = uuid.UUID("6f1d1f0e-6a53-5a3c-9e0b-5ce9e100a001")
+_IDENTIFIER: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+FILM: Final = "film"
+"""The scene id of work that belongs to the whole project: the render."""
+
+Identifier = Annotated[str, StringConstraints(pattern=_IDENTIFIER)]
+"""1-64 of A-Z, a-z, 0-9, dot, underscore, hyphen; safe as a Kafka key, a file name and part of a URL."""
+
+
+def is_identifier(text: str) -> bool:
+    """Tell whether *text* can name a project."""
+    return re.fullmatch(_IDENTIFIER, text) is not None
+
+
+def scene_id(number: int) -> str:
+    """Name the scene with *number*, counted from 1: `scene-001`."""
+    return f"scene-{number:03d}"
+
+
+def job_id(project_id: str, scene: str, kind: str) -> str:
+    """Name the job that makes one asset of one scene: `PROJECT/scene-001/image`."""
+    return f"{project_id}/{scene}/{kind}"
+
+
+def event_id(*parts: object) -> str:
+    """Name a message by what it says, as a UUIDv5: the same parts always give the same id."""
+    return str(uuid.uuid5(_NAMESPACE, "\x1f".join(str(part) for part in parts)))
+
+
+def fingerprint(content: Mapping[str, object]) -> str:
+    """Hash *content* (JSON values) as sha256 hex; the order of keys does not matter."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

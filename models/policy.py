@@ -1,0 +1,68 @@
+"""When to try again and when to look again: pure functions of what has happened so far."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from models.errors import ErrorCode
+
+POLL_SCHEDULE: Final[tuple[float, ...]] = (5.0, 10.0, 15.0, 30.0, 60.0)
+"""Seconds before each poll of a task; when they run out, the job is delayed."""
+
+
+class Retry(NamedTuple):
+    """How a failed call is tried again: calls in all, seconds before the second one, seconds at most."""
+
+    calls: int
+    first: float
+    most: float
+
+
+NEVER: Final = Retry(calls=1, first=0.0, most=0.0)
+
+RETRIES: Final[Mapping[ErrorCode, Retry]] = MappingProxyType(
+    {
+        ErrorCode.PROVIDER_RATE_LIMITED: Retry(calls=10, first=5.0, most=120.0),
+        ErrorCode.PROVIDER_UNAVAILABLE: Retry(calls=5, first=2.0, most=60.0),
+        ErrorCode.ASSET_FETCH_FAILED: Retry(calls=3, first=2.0, most=30.0),
+        ErrorCode.OUTPUT_MISSING: Retry(calls=2, first=1.0, most=10.0),
+    }
+)
+"""Codes that are worth another call. Every other code ends the attempt at once."""
+
+
+def retry_delay(
+    code: ErrorCode, calls: int, *, jitter: float, retry_after: float | None = None
+) -> float | None:
+    """Return the seconds to wait after the failed call number *calls*, or None to give up.
+
+    The wait doubles with every call; *jitter* from 0 to 1 spreads it between half and all of that. A provider
+    that says when to come back is believed, at least.
+    """
+    retry = RETRIES.get(code, NEVER)
+    if calls >= retry.calls:
+        return None
+    backoff = min(retry.most, retry.first * 2.0 ** (calls - 1))
+    return max(backoff * (0.5 + jitter / 2), retry_after or 0.0)
+
+
+def next_poll(
+    submitted_at: datetime, now: datetime, schedule: Sequence[float] = POLL_SCHEDULE
+) -> datetime | None:
+    """Return when to poll next, or None when the schedule has run out.
+
+    It follows from the two times alone, so a restart neither forgets nor repeats a step. One that is overdue
+    is due at once.
+    """
+    due = submitted_at
+    for step in schedule:
+        due += timedelta(seconds=step)
+        if due > now:
+            return due
+    return None
+
+
+def deadline(seconds: float) -> timedelta:
+    """Return how long a task for *seconds* of video may take before it is given up as `provider_timeout`."""
+    return timedelta(seconds=max(600.0, 60.0 * seconds))

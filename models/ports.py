@@ -1,0 +1,235 @@
+"""What the domain asks of the outside, as structural types: adapters need not import this module."""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+
+from models.commands import ProjectCommand, SceneCommand, Want
+from models.errors import ErrorCode
+from models.events import CommandRefused, Event, ProjectRejected
+from models.job import Job, JobEvent, Offer
+from models.project import Project
+from models.request import ProjectRequest
+from models.results import SceneResult
+from models.shapes import Size
+from models.snapshot import ProjectSnapshot
+
+Message = (
+    ProjectCommand | SceneCommand | SceneResult | JobEvent | Event | ProjectRejected | CommandRefused | ProjectSnapshot
+)
+"""Everything that travels on our topics."""
+
+
+class Word(BaseModel):
+    """One spoken word and when it sounds, in seconds from the start of its audio."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    start: float
+    end: float
+
+
+class Speech(BaseModel):
+    """Spoken narration: a complete WAV file, its length in seconds, and its words (empty when unknown)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    audio: bytes
+    seconds: float
+    words: tuple[Word, ...]
+
+
+class TaskReport(BaseModel):
+    """What a provider says about a task: still running, done with an output, or failed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    done: bool = False
+    progress: float | None = None
+    output_url: str | None = None
+    output: bytes | None = None
+    error_code: ErrorCode | None = None
+    detail: str = ""
+
+
+@runtime_checkable
+class Clock(Protocol):
+    """Tells the time."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware, in UTC."""
+        ...
+
+
+@runtime_checkable
+class TextToImageProvider(Protocol):
+    """Makes a picture from words."""
+
+    async def generate(self, prompt: str, size: Size, *, seed: int = 0) -> bytes:
+        """Return an encoded picture (PNG or JPEG) of exactly *size*; equal arguments ask for equal work."""
+        ...
+
+    def cost_per_call(self) -> float:
+        """Return what one call costs, in US dollars."""
+        ...
+
+
+@runtime_checkable
+class TextToSpeechProvider(Protocol):
+    """Speaks narration."""
+
+    async def speak(self, text: str, *, language: str, voice: str | None = None) -> Speech:
+        """Return *text* spoken in *language* (BCP 47, such as `en` or `fa`) by *voice* or the usual one."""
+        ...
+
+    def cost_per_call(self) -> float:
+        """Return what one call costs, in US dollars."""
+        ...
+
+
+@runtime_checkable
+class SpeechToTextProvider(Protocol):
+    """Finds out when each word of a recording sounds."""
+
+    async def transcribe(self, audio: bytes, *, language: str) -> tuple[Word, ...]:
+        """Return the words of *audio* (an encoded audio file) in order."""
+        ...
+
+
+@runtime_checkable
+class VideoProvider(Protocol):
+    """Makes a clip as a task that is submitted once and then polled."""
+
+    async def submit(self, job: Job) -> str:
+        """Start the work that *job* asks for and return the provider's task id."""
+        ...
+
+    async def poll(self, task_id: str) -> TaskReport:
+        """Ask how task *task_id* stands."""
+        ...
+
+    def normalize_error(self, error: Exception) -> ErrorCode:
+        """Name *error*, raised by this provider, in our words."""
+        ...
+
+    def cost_per_call(self) -> float:
+        """Return what one call costs, in US dollars."""
+        ...
+
+
+@runtime_checkable
+class AssetStore(Protocol):
+    """Keeps finished files under the hash of their content; a URL, once given, stays true."""
+
+    def owns(self, url: str) -> bool:
+        """Tell whether *url* names an asset of this store."""
+        ...
+
+    async def put(self, content: bytes, *, media_type: str) -> str:
+        """Store *content* unless it is there already, whole or not at all, and return its URL."""
+        ...
+
+    async def put_file(self, path: Path, *, media_type: str) -> str:
+        """Store the file at *path* as `put` does, without reading it into memory at once."""
+        ...
+
+    async def get(self, url: str) -> bytes:
+        """Return the content at *url*. Raises `AssetMissing` where there is none."""
+        ...
+
+    async def get_file(self, url: str, path: Path) -> None:
+        """Write the content at *url* to *path*, whole or not at all. Raises `AssetMissing`."""
+        ...
+
+    async def verify(self, url: str) -> None:
+        """Return if the content at *url* is there and whole. Raises `AssetMissing` or `BadMedia`."""
+        ...
+
+    async def remember(self, key: str, entry: Mapping[str, object]) -> None:
+        """Keep a small JSON *entry* under *key* (letters, digits, `/`, `.`, `_`, `-`), replacing an older one."""
+        ...
+
+    async def recall(self, key: str) -> Mapping[str, object] | None:
+        """Return the entry under *key*, or None."""
+        ...
+
+
+@runtime_checkable
+class ProjectStore(Protocol):
+    """Keeps the projects of this worker's partitions, and remembers every change for the next worker."""
+
+    def get(self, project_id: str, /) -> Project | None:
+        """Return the project, or None where there is none."""
+        ...
+
+    def put(self, project: Project, /) -> None:
+        """Keep *project* as the latest; only while handling a message of its partition."""
+        ...
+
+    def open_projects(self, partitions: Collection[int], /) -> Iterable[Project]:
+        """Return the projects of *partitions* that still have work to do."""
+        ...
+
+
+@runtime_checkable
+class JobStore(Protocol):
+    """Keeps the jobs of this worker's partitions, and remembers every change for the next worker."""
+
+    def get(self, job_id: str, /) -> Job | None:
+        """Return the latest attempt at the job, or None where there is none."""
+        ...
+
+    def put(self, job: Job, /) -> None:
+        """Keep *job* as the latest; only while handling a message of its partition."""
+        ...
+
+    def open_jobs(self, partitions: Collection[int], /) -> Iterable[Job]:
+        """Return the jobs of *partitions* that are not finished."""
+        ...
+
+
+@runtime_checkable
+class JobQueue(Protocol):
+    """Where jobs wait to be worked on by this worker. Answers at once."""
+
+    def take(self, job: Job, /) -> None:
+        """Work on *job* when it is due; a job already taken is taken once, in its latest form."""
+        ...
+
+    def drop(self, job_id: str, /) -> None:
+        """Stop working on the job."""
+        ...
+
+
+@runtime_checkable
+class Publisher(Protocol):
+    """Sends messages to the topics that carry them, keyed by project."""
+
+    async def publish(self, message: Message, /) -> None:
+        """Send *message*; the offset of what caused it waits until the broker has it."""
+        ...
+
+
+@runtime_checkable
+class Admission(Protocol):
+    """Checks a request before any work is done and any money is spent."""
+
+    def check(self, raw: object, *, folder: Path | None) -> ProjectRequest:
+        """Return the request that *raw* holds. Raises `RequestRefused` with all its faults.
+
+        Relative picture paths start at *folder*; without one, every picture must be a URL.
+        """
+        ...
+
+
+@runtime_checkable
+class Offers(Protocol):
+    """Knows who makes what, and at what price."""
+
+    def offer_for(self, want: Want, /) -> Offer:
+        """Return who makes what *want* asks for: the wished provider, or the configured one."""
+        ...

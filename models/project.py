@@ -1,0 +1,187 @@
+"""The Project aggregate: a film in the making, and the only way to change it, its scenes and its money.
+
+A project evolves by events. `models.decisions` says which events a message leads to.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, Literal, Self, assert_never
+
+from models.commands import CancelScene, SceneCommand
+from models.errors import UnknownScene
+from models.events import (
+    Event,
+    ProjectAccepted,
+    ProjectCancelled,
+    ProjectCompleted,
+    ProjectDelayed,
+    ProjectFailed,
+    ProjectResumed,
+    Receipt,
+    RenderRequested,
+    SceneCompleted,
+    SceneFailed,
+    SceneProgressed,
+    ScenesRequested,
+)
+from models.identifiers import FILM, scene_id
+from models.job import Tally
+from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, moved
+from models.request import ProjectRequest
+from models.scene import Scene, film_command, scene_command
+from models.values import Moment, Value
+
+OPEN: Final = frozenset({ProjectState.CREATED, ProjectState.GENERATING_SCENES, ProjectState.RENDERING})
+"""The states of a project that still has work to do."""
+
+
+class Resumption(Value):
+    """The last time that the work was taken up again: why, when, by which command, and what was kept."""
+
+    reason: Literal["retry", "takeover"]
+    command_id: str
+    moment: Moment
+    kept: Tally
+
+
+class Project(Value):
+    """A film in the making. A value: `evolve` returns a new one."""
+
+    project_id: str
+    request: ProjectRequest
+    state: ProjectState = ProjectState.CREATED
+    version: int
+    scenes: tuple[Scene, ...]
+    film: Scene = Scene(scene_id=FILM)
+    created_at: datetime
+    updated_at: datetime
+    finished: Moment | None = None
+    resumed: Resumption | None = None
+
+    @classmethod
+    def begin(cls, event: ProjectAccepted) -> Self:
+        """Make the project that *event* announces."""
+        return cls(
+            project_id=event.project_id,
+            request=event.request,
+            version=event.version,
+            scenes=tuple(Scene(scene_id=scene_id(n + 1)) for n in range(len(event.request.scenes))),
+            created_at=event.occurred_at,
+            updated_at=event.occurred_at,
+        )
+
+    def evolve(self, event: Event) -> Self:
+        """Apply *event*; one whose version is not newer changes nothing.
+
+        Raises `IllegalTransition` where the transition table does not allow it.
+        """
+        if event.version <= self.version:
+            return self
+        changed = self._applied(event, Moment(version=event.version, at=event.occurred_at))
+        return changed.model_copy(update={"version": event.version, "updated_at": event.occurred_at})
+
+    def _applied(self, event: Event, moment: Moment) -> Self:
+        match event:
+            case ProjectAccepted():
+                return self
+            case ScenesRequested():
+                project = self._enter(ProjectState.GENERATING_SCENES)
+                return project._with(*(project.part(scene).start(moment) for scene in event.scene_ids))
+            case RenderRequested():
+                return self._enter(ProjectState.RENDERING)._with(self.film.start(moment))
+            case SceneProgressed():
+                return self._with(self.part(event.scene_id).progressed(event))
+            case SceneCompleted() | SceneFailed():
+                return self._with(self.part(event.scene_id).finish(event, moment))
+            case ProjectDelayed():
+                return self._with(self.part(event.scene_id).model_copy(update={"delayed": moment}))
+            case ProjectResumed():
+                resumed = Resumption(
+                    reason=event.reason, command_id=event.command_id, moment=moment, kept=event.kept
+                )
+                target = ProjectState.GENERATING_SCENES if event.reason == "retry" else self.state
+                return self._enter(target).model_copy(update={"resumed": resumed, "finished": None})
+            case ProjectCompleted():
+                return self._end(ProjectState.COMPLETED, moment)._with(self.film.finish(event, moment))
+            case ProjectFailed() if event.scene_id == FILM:
+                return self._end(ProjectState.FAILED, moment)._with(self.film.finish(event, moment))
+            case ProjectFailed():
+                return self._end(ProjectState.FAILED, moment)
+            case ProjectCancelled():
+                return self._end(ProjectState.CANCELLED, moment)
+            case _:
+                assert_never(event)
+
+    def part(self, wanted: str) -> Scene:
+        """Return the scene, or the film, with the id *wanted*. Raises `UnknownScene`."""
+        for part in self.parts:
+            if part.scene_id == wanted:
+                return part
+        raise UnknownScene(self.project_id, wanted)
+
+    @property
+    def parts(self) -> Iterator[Scene]:
+        """All scenes in order, and the film last."""
+        yield from self.scenes
+        yield self.film
+
+    def orders(self, event: Event) -> tuple[SceneCommand, ...]:
+        """Tell what the scenes agent must do because of *event*, which this project has applied."""
+        match event:
+            case ScenesRequested():
+                return tuple(
+                    scene_command(self.project_id, scene, self.request, number)
+                    for number, scene in enumerate(self.scenes)
+                    if scene.scene_id in event.scene_ids
+                )
+            case RenderRequested():
+                return (film_command(self.project_id, self.film, self.scenes, self.request),)
+            case ProjectCancelled():
+                return tuple(
+                    CancelScene(project_id=self.project_id, scene_id=part.scene_id, attempt=part.attempt)
+                    for part in self.parts
+                    if part.status is SceneStatus.IN_PROGRESS
+                )
+            case _:
+                return ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is still work to do."""
+        return self.state in OPEN
+
+    @property
+    def tally(self) -> Tally:
+        """What all scenes and the film have cost so far."""
+        return sum((part.tally for part in self.parts), Tally())
+
+    @property
+    def receipt(self) -> Receipt:
+        """What the project has cost; kept work counts as reused, and what it had cost as saved."""
+        tally, kept = self.tally, self.resumed.kept if self.resumed else Tally()
+        return Receipt(
+            bought=tally.bought,
+            reused=kept.bought + kept.cached,
+            cached=tally.cached,
+            orphaned=tally.orphaned,
+            spent_usd=round(tally.spent_usd, 6),
+            saved_usd=round(tally.saved_usd + kept.spent_usd, 6),
+        )
+
+    def _enter(self, state: ProjectState) -> Self:
+        if state is self.state:
+            return self
+        moved(PROJECT_TRANSITIONS, self.state, state, subject=f"project {self.project_id}")
+        return self.model_copy(update={"state": state})
+
+    def _end(self, state: ProjectState, moment: Moment) -> Self:
+        return self._enter(state).model_copy(update={"finished": moment})
+
+    def _with(self, *parts: Scene) -> Self:
+        new = {part.scene_id: part for part in parts}
+        return self.model_copy(
+            update={
+                "scenes": tuple(new.get(scene.scene_id, scene) for scene in self.scenes),
+                "film": new.get(FILM, self.film),
+            }
+        )

@@ -1,0 +1,158 @@
+"""A scene of a project: what it needs, how far it is, and what is already stored."""
+
+from typing import Self, assert_never
+
+from models.commands import RequestScene, Want
+from models.errors import ErrorCode
+from models.events import ProjectCompleted, ProjectFailed, SceneCompleted, SceneFailed, SceneProgressed
+from models.identifiers import FILM, fingerprint
+from models.job import (
+    Assets,
+    ClipRequest,
+    ImageRequest,
+    RenderedScene,
+    RenderRequest,
+    SpeechRequest,
+    Tally,
+)
+from models.lifecycle import SCENE_TRANSITIONS, SceneStatus, moved
+from models.request import USUAL_CLIP_SECONDS, ProjectRequest, SceneRequest, Visual
+from models.values import Moment, Value
+
+
+class Scene(Value):
+    """One scene, or the film as the last of all scenes: both are asked for, made and counted alike.
+
+    `changed` and `delayed` say when it last moved and was last delayed: the events of those moments can be sent
+    again from them.
+    """
+
+    scene_id: str
+    status: SceneStatus = SceneStatus.PENDING
+    attempt: int = 0
+    assets: Assets = Assets()
+    tally: Tally = Tally()
+    finished_jobs: int = 0
+    progress: float = 0.0
+    error_code: ErrorCode | None = None
+    changed: Moment | None = None
+    delayed: Moment | None = None
+
+    def start(self, moment: Moment) -> Self:
+        """Return the scene with a new attempt in progress; what is already stored stays."""
+        return self._move(
+            SceneStatus.IN_PROGRESS,
+            moment,
+            attempt=self.attempt + 1,
+            progress=0.0,
+            finished_jobs=0,
+            error_code=None,
+            delayed=None,
+        )
+
+    def progressed(self, event: SceneProgressed) -> Self:
+        """Return the scene with what *event* tells of it."""
+        return self.model_copy(
+            update={
+                "progress": event.progress,
+                "finished_jobs": event.finished_jobs,
+                "assets": event.assets,
+                "tally": event.tally,
+            }
+        )
+
+    def finish(
+        self, event: SceneCompleted | SceneFailed | ProjectCompleted | ProjectFailed, moment: Moment
+    ) -> Self:
+        """Return the scene at the end of its attempt."""
+        match event:
+            case SceneCompleted() | ProjectCompleted():
+                return self._move(
+                    SceneStatus.COMPLETED, moment, assets=event.assets, tally=event.tally, progress=1.0
+                )
+            case SceneFailed() | ProjectFailed():
+                return self._move(
+                    SceneStatus.FAILED,
+                    moment,
+                    assets=event.assets,
+                    tally=event.tally,
+                    error_code=event.error_code,
+                )
+            case _:
+                assert_never(event)
+
+    def _move(self, status: SceneStatus, moment: Moment, **changes: object) -> Self:
+        moved(SCENE_TRANSITIONS, self.status, status, subject=self.scene_id)
+        return self.model_copy(update={**changes, "status": status, "changed": moment})
+
+
+def wants_of(scene: SceneRequest, project: ProjectRequest) -> tuple[Want, ...]:
+    """Tell which assets *scene* needs: its picture or clip first, then its narration, if it has any."""
+    chosen = {str(kind): provider for kind, provider in project.providers.items()}
+    requests: list[ImageRequest | ClipRequest | SpeechRequest] = []
+    seed = _seed(scene.variation)
+    if scene.visual is Visual.CLIP:
+        requests.append(
+            ClipRequest(
+                prompt=scene.prompt,
+                aspect_ratio=project.aspect_ratio,
+                duration_seconds=scene.duration_seconds or USUAL_CLIP_SECONDS,
+                seed=seed,
+                first_frame_url=scene.picture,
+            )
+        )
+    else:
+        size = project.aspect_ratio.size
+        requests.append(
+            ImageRequest(
+                prompt=scene.prompt, width=size.width, height=size.height, seed=seed, picture_url=scene.picture
+            )
+        )
+    if scene.narration:
+        requests.append(
+            SpeechRequest(text=scene.narration, language=project.language, voice=project.voice)
+        )
+    return tuple(Want(request=request, provider=chosen.get(request.kind)) for request in requests)
+
+
+def scene_command(project_id: str, scene: Scene, request: ProjectRequest, number: int) -> RequestScene:
+    """Ask for the scene with *number*, counted from 0."""
+    return RequestScene(
+        project_id=project_id,
+        scene_id=scene.scene_id,
+        attempt=scene.attempt,
+        user_id=request.user_id,
+        wants=wants_of(request.scenes[number], request),
+    )
+
+
+def film_command(
+    project_id: str, film: Scene, scenes: tuple[Scene, ...], request: ProjectRequest
+) -> RequestScene:
+    """Ask for the film of all *scenes*, which are Completed."""
+    rendered = tuple(
+        RenderedScene(
+            scene_id=scene.scene_id,
+            image_url=scene.assets.image_url,
+            clip_url=scene.assets.clip_url,
+            audio_url=scene.assets.audio_url,
+            captions_url=scene.assets.captions_url,
+            minimum_seconds=asked.duration_seconds,
+        )
+        for scene, asked in zip(scenes, request.scenes, strict=True)
+    )
+    render = RenderRequest(title=request.title, aspect_ratio=request.aspect_ratio, scenes=rendered)
+    return RequestScene(
+        project_id=project_id,
+        scene_id=FILM,
+        attempt=film.attempt,
+        user_id=request.user_id,
+        wants=(Want(request=render),),
+    )
+
+
+def _seed(variation: int | str | None) -> int:
+    """Turn *variation* into a seed; none at all is seed 0, so that equal scenes ask for equal work."""
+    if variation is None:
+        return 0
+    return int(fingerprint({"variation": variation})[:8], 16)

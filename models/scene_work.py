@@ -1,0 +1,85 @@
+"""From a request for a scene to its jobs, and from the jobs back to a result."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from models import results
+from models.commands import RequestScene, Want
+from models.errors import ErrorCode
+from models.job import Assets, Job, Offer, Tally
+from models.lifecycle import JobStatus
+from models.results import SceneResult
+
+
+def jobs_for(
+    command: RequestScene, offer_for: Callable[[Want], Offer], *, now: datetime
+) -> tuple[Job, ...]:
+    """Return the jobs that *command* asks for, as they would begin now."""
+    return tuple(
+        Job(
+            project_id=command.project_id,
+            scene_id=command.scene_id,
+            user_id=command.user_id,
+            scene_attempt=command.attempt,
+            offer=offer_for(want),
+            request=want.request,
+            created_at=now,
+        )
+        for want in command.wants
+    )
+
+
+def taken_up(known: Job | None, wanted: Job) -> Job:
+    """Return the job to go on with: a known one is kept while it runs or has succeeded, so nothing is bought twice.
+
+    A job that failed begins another attempt only for a newer attempt at its scene.
+    """
+    if known is None:
+        return wanted
+    if known.scene_attempt >= wanted.scene_attempt:
+        return known
+    if known.fingerprint == wanted.fingerprint and known.status not in {
+        JobStatus.FAILED,
+        JobStatus.CANCELLED,
+    }:
+        return known.model_copy(
+            update={"scene_attempt": wanted.scene_attempt, "version": known.version + 1}
+        )
+    return known.again(wanted)
+
+
+def result_of(jobs: Sequence[Job]) -> SceneResult | None:
+    """Tell how the scene of *jobs* stands; None where it was cancelled or has no job."""
+    attempt = max((job.scene_attempt for job in jobs), default=0)
+    current = [job for job in jobs if job.scene_attempt == attempt]
+    if not current or any(job.status is JobStatus.CANCELLED for job in current):
+        return None
+    if all(job.status is JobStatus.SUCCEEDED for job in current):
+        return results.SceneCompleted.model_validate(_standing(jobs, current))
+    if all(job.finished for job in current):
+        codes = [job.error_code for job in current if job.status is JobStatus.FAILED]
+        code = next((code for code in codes if code is not None), ErrorCode.PROVIDER_UNAVAILABLE)
+        return results.SceneFailed.model_validate({**_standing(jobs, current), "error_code": code})
+    return results.SceneProgressed.model_validate(_standing(jobs, current))
+
+
+def delay_of(jobs: Sequence[Job]) -> SceneResult | None:
+    """Tell that the scene of *jobs* waits for one that is delayed, or None."""
+    current = [job for job in jobs if job.status is JobStatus.DELAYED]
+    return results.SceneDelayed.model_validate(_standing(jobs, current)) if current else None
+
+
+def _standing(jobs: Sequence[Job], current: Sequence[Job]) -> dict[str, object]:
+    assets = Assets()
+    for job in current:
+        if job.output is not None:
+            assets = assets.including(job.kind, job.output)
+    return {
+        "project_id": current[0].project_id,
+        "scene_id": current[0].scene_id,
+        "attempt": current[0].scene_attempt,
+        "assets": assets,
+        "tally": sum((job.tally for job in jobs), Tally()),
+        "finished_jobs": sum(job.finished for job in current),
+        "progress": sum(1.0 if job.finished else job.progress or 0.0 for job in current) / len(current),
+    }

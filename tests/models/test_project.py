@@ -1,0 +1,242 @@
+"""The Project aggregate and its decisions."""
+
+from datetime import timedelta
+
+import pytest
+
+from models import decisions, results
+from models.checks import parse_request
+from models.commands import CancelProject, RetryProject, TakeOverProject
+from models.errors import ErrorCode, IllegalTransition, UnknownScene, VersionConflict
+from models.events import (
+    Event,
+    ProjectCompleted,
+    ProjectDelayed,
+    ProjectFailed,
+    ProjectResumed,
+    RenderRequested,
+    SceneCompleted,
+    ScenesRequested,
+)
+from models.identifiers import FILM
+from models.job import Assets, RenderRequest, Tally
+from models.lifecycle import ProjectState, SceneStatus
+from models.project import Project
+from tests.fakes import START, a_request
+
+LATER = START + timedelta(minutes=1)
+FIRST, SECOND = "scene-001", "scene-002"
+BOUGHT = Tally(bought=2, spent_usd=0.15)
+
+
+def after(project: Project, events: tuple[Event, ...]) -> Project:
+    for event in events:
+        project = project.evolve(event)
+    return project
+
+
+def submitted(scenes: int = 2) -> Project:
+    first, *rest = decisions.submit("p1", parse_request(a_request(scenes)), now=START)
+    return after(Project.begin(first), tuple(rest))  # type: ignore[arg-type]
+
+
+def completed(scene: str, attempt: int = 1) -> results.SceneCompleted:
+    assets = Assets(image_url=f"mem://{scene}.png", audio_url=f"mem://{scene}.wav", seconds=2.0)
+    return results.SceneCompleted(
+        project_id="p1", scene_id=scene, attempt=attempt, assets=assets, tally=BOUGHT, finished_jobs=2
+    )
+
+
+def failed(scene: str, attempt: int = 1) -> results.SceneFailed:
+    return results.SceneFailed(
+        project_id="p1", scene_id=scene, attempt=attempt, error_code=ErrorCode.MODERATION_REJECTED
+    )
+
+
+def told(project: Project, *messages: decisions.Message) -> Project:
+    for message in messages:
+        project = after(project, decisions.decide(project, message, now=LATER))
+    return project
+
+
+def test_a_submitted_project_has_all_its_scenes_in_progress() -> None:
+    project = submitted()
+
+    assert project.state is ProjectState.GENERATING_SCENES
+    assert [scene.status for scene in project.scenes] == [SceneStatus.IN_PROGRESS] * 2
+    assert project.version == 2
+
+
+def test_the_film_is_asked_for_when_the_last_scene_is_completed() -> None:
+    project = told(submitted(), completed(SECOND))
+    assert project.state is ProjectState.GENERATING_SCENES
+
+    events = decisions.decide(project, completed(FIRST), now=LATER)
+    project = after(project, events)
+
+    assert isinstance(events[-1], RenderRequested)
+    assert project.state is ProjectState.RENDERING
+    (order,) = project.orders(events[-1])
+    render = order.wants[0].request  # type: ignore[union-attr]
+    assert isinstance(render, RenderRequest)
+    assert [scene.scene_id for scene in render.scenes] == [FIRST, SECOND]
+
+
+def test_a_result_delivered_twice_completes_the_scene_once() -> None:
+    project = told(submitted(), completed(FIRST))
+
+    assert decisions.decide(project, completed(FIRST), now=LATER) == ()
+
+
+def test_what_a_message_led_to_is_recalled_as_the_same_events() -> None:
+    before = submitted()
+    events = decisions.decide(before, completed(FIRST), now=LATER)
+    project = after(before, events)
+
+    recalled = decisions.recall(project, completed(FIRST))
+
+    assert [event.event_id for event in recalled] == [event.event_id for event in events]
+    assert recalled == events
+
+
+def test_the_last_result_recalls_the_request_for_the_film_while_it_is_made() -> None:
+    before = told(submitted(), completed(FIRST))
+    events = decisions.decide(before, completed(SECOND), now=LATER)
+    project = after(before, events)
+
+    assert decisions.recall(project, completed(SECOND)) == events
+
+
+def test_a_finished_film_completes_the_project_with_its_receipt() -> None:
+    project = told(submitted(), completed(FIRST), completed(SECOND))
+    film = results.SceneCompleted(
+        project_id="p1",
+        scene_id=FILM,
+        attempt=1,
+        assets=Assets(video_url="mem://film.mp4", seconds=9.0),
+        tally=Tally(bought=1),
+    )
+
+    (event,) = decisions.decide(project, film, now=LATER)
+
+    assert isinstance(event, ProjectCompleted)
+    assert (event.receipt.bought, event.receipt.spent_usd) == (5, 0.3)
+    done = project.evolve(event)
+    assert done.state is ProjectState.COMPLETED
+    assert decisions.recall(done, film) == (event,)
+
+
+def test_a_failed_scene_does_not_stop_its_siblings() -> None:
+    project = told(submitted(), failed(FIRST))
+
+    assert project.state is ProjectState.GENERATING_SCENES
+
+    events = decisions.decide(project, completed(SECOND), now=LATER)
+    assert isinstance(events[0], SceneCompleted)
+    assert isinstance(events[1], ProjectFailed)
+    assert events[1].scene_id == FIRST
+
+
+def test_a_retry_asks_only_for_what_is_missing_and_tells_what_is_kept() -> None:
+    project = told(submitted(), completed(SECOND), failed(FIRST))
+    assert project.state is ProjectState.FAILED
+
+    resumed, requested = decisions.decide(project, RetryProject(project_id="p1", command_id="c1"), now=LATER)
+
+    assert isinstance(resumed, ProjectResumed)
+    assert resumed.kept == BOUGHT
+    assert isinstance(requested, ScenesRequested)
+    assert requested.scene_ids == (FIRST,)
+    project = after(project, (resumed, requested))
+    assert project.receipt.reused == 2
+    assert project.receipt.saved_usd == 0.15
+    assert project.part(FIRST).attempt == 2
+
+
+def test_a_retry_delivered_twice_is_the_same_retry() -> None:
+    retry = RetryProject(project_id="p1", command_id="c1")
+    failed_project = told(submitted(1), failed(FIRST))
+    events = decisions.decide(failed_project, retry, now=LATER)
+    project = after(failed_project, events)
+
+    assert decisions.recall(project, retry) == events
+
+
+def test_a_late_answer_to_an_earlier_attempt_changes_nothing() -> None:
+    project = told(submitted(1), failed(FIRST), RetryProject(project_id="p1", command_id="c1"))
+
+    assert decisions.decide(project, completed(FIRST, attempt=1), now=LATER) == ()
+    assert decisions.decide(project, completed(FIRST, attempt=2), now=LATER) != ()
+
+
+def test_a_project_whose_render_failed_renders_again_and_makes_no_scene_again() -> None:
+    film_failed = results.SceneFailed(
+        project_id="p1", scene_id=FILM, attempt=1, error_code=ErrorCode.PROVIDER_UNAVAILABLE
+    )
+    project = told(submitted(1), completed(FIRST), film_failed)
+    assert project.state is ProjectState.FAILED
+
+    events = decisions.decide(project, RetryProject(project_id="p1", command_id="c1"), now=LATER)
+
+    assert isinstance(events[-1], RenderRequested)
+    assert after(project, events).state is ProjectState.RENDERING
+
+
+def test_a_cancelled_project_ignores_what_still_arrives() -> None:
+    project = told(submitted(), CancelProject(project_id="p1"))
+
+    assert project.state is ProjectState.CANCELLED
+    assert decisions.decide(project, completed(FIRST), now=LATER) == ()
+
+
+@pytest.mark.parametrize("command", [CancelProject(project_id="p1"), RetryProject(project_id="p1")])
+def test_a_completed_project_can_be_neither_cancelled_nor_retried(
+    command: CancelProject | RetryProject,
+) -> None:
+    film = results.SceneCompleted(project_id="p1", scene_id=FILM, attempt=1)
+    project = told(submitted(1), completed(FIRST), film)
+
+    with pytest.raises(IllegalTransition, match="Completed"):
+        decisions.decide(project, command, now=LATER)
+
+
+def test_a_command_for_another_version_is_refused_with_the_current_one() -> None:
+    with pytest.raises(VersionConflict, match="version 2"):
+        decisions.decide(submitted(), CancelProject(project_id="p1", expected_version=1), now=LATER)
+
+
+def test_a_delayed_scene_is_told_once_and_in_the_users_words() -> None:
+    delayed = results.SceneDelayed(project_id="p1", scene_id=FIRST, attempt=1)
+    project = submitted()
+
+    (event,) = decisions.decide(project, delayed, now=LATER)
+    project = project.evolve(event)
+
+    assert isinstance(event, ProjectDelayed)
+    assert event.message
+    assert decisions.decide(project, delayed, now=LATER) == ()
+    assert decisions.recall(project, delayed) == (event,)
+
+
+def test_a_takeover_notes_what_was_kept_once_for_each_interruption() -> None:
+    project = told(submitted(), completed(FIRST))
+    takeover = TakeOverProject(project_id="p1", command_id="t1", expected_version=project.version)
+
+    project = told(project, takeover)
+
+    assert project.receipt.reused == 2
+    older = TakeOverProject(project_id="p1", command_id="t0", expected_version=1)
+    assert decisions.decide(project, older, now=LATER) == ()
+
+
+def test_an_event_that_is_not_newer_changes_nothing() -> None:
+    project = submitted()
+    (event, *_) = decisions.decide(project, completed(FIRST), now=LATER)
+    project = project.evolve(event)
+
+    assert project.evolve(event) is project
+
+
+def test_a_result_for_a_scene_that_the_project_does_not_have_is_refused() -> None:
+    with pytest.raises(UnknownScene, match="scene-009"):
+        decisions.decide(submitted(), completed("scene-009"), now=LATER)
