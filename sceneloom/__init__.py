@@ -1,0 +1,1 @@
+"""The system around the domain: Kafka, providers, storage, rendering and the command line."""
