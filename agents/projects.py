@@ -1,0 +1,129 @@
+"""The projects agent: the one writer of the projects table."""
+
+from models import decisions
+from models.commands import (
+    CancelProject,
+    ProjectCommand,
+    RetryProject,
+    SubmitProject,
+    TakeOverProject,
+)
+from models.errors import IllegalTransition, UnknownProject, VersionConflict
+from models.events import INTERNAL, CommandRefused, Event, ProjectAccepted, ProjectRejected
+from models.faults import RequestRefused
+from models.ports import Admission, Clock, ProjectStore, Publisher
+from models.project import Project
+from models.results import SceneResult
+from models.snapshot import snapshot
+
+
+class ProjectsAgent:
+    """Turns commands and scene results into changes of projects, and tells everyone.
+
+    A message that comes twice changes nothing, and what it led to is sent again under the same ids.
+    """
+
+    name = "projects"
+
+    def __init__(
+        self, *, projects: ProjectStore, publisher: Publisher, admission: Admission, clock: Clock
+    ) -> None:
+        self._projects = projects
+        self._publisher = publisher
+        self._admission = admission
+        self._clock = clock
+
+    async def handle(self, message: ProjectCommand | SceneResult, *, origin: str) -> None:
+        """Carry out one message; *origin* names the message where its sender did not.
+
+        Raises a `DomainError`, before anything is written or sent but the refusal, for a message that cannot
+        be carried out by anyone.
+        """
+        match message:
+            case SubmitProject():
+                await self._submit(message, command_id=message.command_id or origin)
+            case CancelProject() | RetryProject():
+                named = message.model_copy(update={"command_id": message.command_id or origin})
+                await self._command(named)
+            case TakeOverProject():
+                if self._projects.get(message.project_id) is not None:
+                    await self._apply(self._known(message.project_id), message)
+            case _:
+                await self._apply(self._known(message.project_id), message)
+
+    async def _submit(self, command: SubmitProject, *, command_id: str) -> None:
+        now = self._clock.now()
+        try:
+            request = self._admission.check(command.request, folder=None)
+        except RequestRefused as refused:
+            rejected = ProjectRejected(
+                project_id=command.project_id,
+                command_id=command_id,
+                occurred_at=now,
+                faults=refused.faults,
+            )
+            await self._publisher.publish(rejected)
+            raise
+        project = self._projects.get(command.project_id)
+        if project is None:
+            first, *rest = decisions.submit(command.project_id, request, now=now)
+            if not isinstance(first, ProjectAccepted):
+                raise AssertionError(first)
+            await self._record(Project.begin(first), (first, *rest))
+        elif project.request == request:
+            await self._tell(project, decisions.resubmit(project))
+        else:
+            await self._refuse(
+                project, command_id, "project_exists", "this project id is taken by another request"
+            )
+
+    async def _command(self, command: CancelProject | RetryProject) -> None:
+        project = self._projects.get(command.project_id)
+        if project is None:
+            raise UnknownProject(command.project_id)
+        try:
+            await self._apply(project, command)
+        except VersionConflict as conflict:
+            await self._refuse(project, command.command_id, "version_conflict", str(conflict))
+        except IllegalTransition as illegal:
+            await self._refuse(project, command.command_id, "illegal_transition", str(illegal))
+
+    async def _apply(self, project: Project, message: decisions.Message) -> None:
+        known = decisions.recall(project, message)
+        if known:
+            await self._tell(project, known)
+            return
+        await self._record(project, decisions.decide(project, message, now=self._clock.now()))
+
+    async def _record(self, project: Project, events: tuple[Event, ...]) -> None:
+        for event in events:
+            project = project.evolve(event)
+        if events:
+            self._projects.put(project)
+            await self._tell(project, events)
+
+    async def _tell(self, project: Project, events: tuple[Event, ...]) -> None:
+        for event in events:
+            if not isinstance(event, INTERNAL):
+                await self._publisher.publish(event)
+            for order in project.orders(event):
+                await self._publisher.publish(order)
+        await self._publisher.publish(snapshot(project))
+
+    async def _refuse(self, project: Project, command_id: str, rule: str, message: str) -> None:
+        await self._publisher.publish(
+            CommandRefused(
+                project_id=project.project_id,
+                command_id=command_id,
+                occurred_at=self._clock.now(),
+                rule=rule,
+                message=message,
+                current_version=project.version,
+            )
+        )
+
+    def _known(self, project_id: str) -> Project:
+        project = self._projects.get(project_id)
+        if project is None:
+            raise UnknownProject(project_id)
+        return project

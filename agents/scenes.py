@@ -1,0 +1,75 @@
+"""The scenes agent: the one writer of the jobs table."""
+
+from models.commands import CancelScene, RequestScene, SceneCommand
+from models.identifiers import job_id
+from models.job import Job, JobEvent, JobKind
+from models.ports import Clock, JobQueue, JobStore, Offers, Publisher
+from models.scene_work import delay_of, jobs_for, result_of, taken_up
+
+
+class ScenesAgent:
+    """Turns requests for scenes into jobs, applies what is learned about them, and reports results.
+
+    A message that comes twice changes nothing, and the scene's result is sent again.
+    """
+
+    name = "scenes"
+
+    def __init__(
+        self, *, jobs: JobStore, queue: JobQueue, publisher: Publisher, offers: Offers, clock: Clock
+    ) -> None:
+        self._jobs = jobs
+        self._queue = queue
+        self._publisher = publisher
+        self._offers = offers
+        self._clock = clock
+
+    async def handle(self, message: SceneCommand | JobEvent, *, origin: str) -> None:  # noqa: ARG002 -- same shape for all agents
+        """Carry out one message."""
+        match message:
+            case RequestScene():
+                await self._request(message)
+            case CancelScene():
+                self._cancel(message)
+            case _:
+                await self._learn(message)
+
+    async def _request(self, command: RequestScene) -> None:
+        wanted = jobs_for(command, self._offers.offer_for, now=self._clock.now())
+        for job in wanted:
+            known = self._jobs.get(job.job_id)
+            job_now = taken_up(known, job)
+            if job_now is not known:
+                self._jobs.put(job_now)
+            if not job_now.finished:
+                self._queue.take(job_now)
+        await self._report(command.project_id, command.scene_id)
+
+    def _cancel(self, command: CancelScene) -> None:
+        for job in self._scene(command.project_id, command.scene_id):
+            if job.scene_attempt == command.attempt and not job.finished:
+                self._jobs.put(job.cancel())
+                self._queue.drop(job.job_id)
+
+    async def _learn(self, event: JobEvent) -> None:
+        job = self._jobs.get(event.job_id)
+        if job is None or event.attempt != job.attempt:
+            return
+        changed = job.evolve(event)
+        if changed is not job:
+            self._jobs.put(changed)
+        if changed.finished:
+            self._queue.drop(changed.job_id)
+        else:
+            self._queue.take(changed)
+        await self._report(job.project_id, job.scene_id)
+
+    async def _report(self, project_id: str, scene_id: str) -> None:
+        jobs = self._scene(project_id, scene_id)
+        for result in (delay_of(jobs), result_of(jobs)):
+            if result is not None:
+                await self._publisher.publish(result)
+
+    def _scene(self, project_id: str, scene_id: str) -> list[Job]:
+        found = (self._jobs.get(job_id(project_id, scene_id, kind)) for kind in JobKind)
+        return [job for job in found if job is not None]

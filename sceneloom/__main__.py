@@ -1,0 +1,5 @@
+"""`python -m sceneloom` is `sceneloom`."""
+
+from sceneloom.cli import main
+
+main()

@@ -1,0 +1,180 @@
+"""The composition root: the only place where concrete meets concrete."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import faust
+from faust.types import EventT
+
+from agents.projects import ProjectsAgent
+from agents.recovery import RecoveryAgent
+from agents.scenes import ScenesAgent
+from models.errors import DomainError
+from models.job import Job, JobKind
+from models.project import Project
+from sceneloom import intake
+from sceneloom.codec import RowCodec
+from sceneloom.custody import Custody
+from sceneloom.delivery import Delivery, app_settings
+from sceneloom.logs import configure_logging
+from sceneloom.outside import Outside, connect
+from sceneloom.publisher import TopicPublisher
+from sceneloom.runner import JobRunner
+from sceneloom.settings import Settings
+from sceneloom.topics import (
+    DEAD_LETTERS,
+    JOB_EVENTS,
+    JOBS_TABLE,
+    PROJECT_REQUESTS,
+    PROJECTS_TABLE,
+    SCENE_REQUESTS,
+    SCENE_RESULTS,
+    app_name,
+    topic_name,
+)
+from sceneloom.workshop.workshop import Workshop
+from tables.jobs import JobTable
+from tables.projects import ProjectTable
+
+
+def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
+    """Build one app with its own topics, tables and agents; nothing is started."""
+    outside = outside or connect(settings)
+    app = faust.App(app_name(settings), **_faust_settings(settings))
+    delivery = Delivery(
+        app, dead_letters=topic_name(settings, DEAD_LETTERS), ack_timeout=settings.ack_seconds
+    )
+    projects = ProjectTable(_table(delivery, settings, PROJECTS_TABLE, Project), partitions=settings.partitions)
+    jobs = JobTable(_table(delivery, settings, JOBS_TABLE, Job), partitions=settings.partitions)
+    publisher = TopicPublisher(send=delivery.send, settings=settings)
+    workshop = Workshop(suppliers=outside.suppliers, usual=_usual(settings), assets=outside.assets)
+    custody = Custody(app, topic=topic_name(settings, SCENE_REQUESTS), partitions=settings.partitions)
+    runner = JobRunner(
+        workshop=workshop,
+        publisher=publisher,
+        clock=outside.clock,
+        durable=delivery.acknowledged,
+        owns=custody.owns,
+    )
+    recovery = RecoveryAgent(projects=projects, jobs=jobs, queue=runner, publisher=publisher)
+    custody.entrust(runner, recovery, outside.closers)
+    projects_agent = ProjectsAgent(
+        projects=projects, publisher=publisher, admission=outside.admission, clock=outside.clock
+    )
+    scenes_agent = ScenesAgent(
+        jobs=jobs, queue=runner, publisher=publisher, offers=workshop, clock=outside.clock
+    )
+    _listen(
+        app,
+        delivery,
+        settings,
+        agent=projects_agent,
+        topics=(PROJECT_REQUESTS, SCENE_RESULTS),
+        read=intake.read_for_projects,
+    )
+    _listen(
+        app,
+        delivery,
+        settings,
+        agent=scenes_agent,
+        topics=(SCENE_REQUESTS, JOB_EVENTS),
+        read=intake.read_for_scenes,
+    )
+
+    async def take_custody() -> None:
+        await app.add_runtime_dependency(custody)
+
+    app.task(take_custody)
+    return app
+
+
+def _listen(
+    app: faust.App,
+    delivery: Delivery,
+    settings: Settings,
+    *,
+    agent: Any,
+    topics: tuple[str, ...],
+    read: Callable[[bytes | None, bytes | None], Any],
+) -> None:
+    """Let *agent* handle what comes on *topics*: one stream, so one writer, message after message."""
+    channel = app.topic(
+        *(topic_name(settings, topic) for topic in topics),
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+        partitions=settings.partitions,
+        replicas=settings.replication,
+        allow_empty=True,
+    )
+
+    async def handle(event: EventT[Any]) -> None:
+        message = event.message
+        origin = intake.origin(message.topic, message.partition, message.offset)
+        await agent.handle(read(message.key, message.value), origin=origin)
+
+    async def consume(stream: Any) -> None:
+        await delivery.consume(stream, handle=handle, refused=(DomainError,))
+
+    app.agent(channel, name=agent.name)(consume)
+
+
+def _table(delivery: Delivery, settings: Settings, name: str, row: type[Project] | type[Job]) -> Any:
+    return delivery.table(
+        name,
+        partitions=settings.partitions,
+        key_type=bytes,
+        key_serializer="raw",
+        value_serializer=RowCodec(row),
+        default=None,
+    )
+
+
+def _usual(settings: Settings) -> dict[JobKind, str]:
+    return {
+        JobKind.IMAGE: settings.image_provider,
+        JobKind.SPEECH: settings.speech_provider,
+        JobKind.CLIP: settings.clip_provider,
+        JobKind.RENDER: "ffmpeg",
+    }
+
+
+def _faust_settings(settings: Settings) -> dict[str, Any]:
+    folder = settings.data_folder.resolve()
+    return app_settings() | {
+        "broker": [f"kafka://{server}" for server in settings.bootstrap],
+        "store": f"{settings.store}://",
+        "datadir": str(folder / "tables"),
+        "topic_partitions": settings.partitions,
+        "topic_replication_factor": settings.replication,
+        "table_standby_replicas": settings.standbys,
+        "broker_commit_interval": settings.commit_seconds,
+        "broker_session_timeout": settings.session_seconds,
+        "broker_heartbeat_interval": settings.session_seconds / 4,
+        "consumer_group_instance_id": settings.instance or None,
+        "producer_max_batch_size": 1 if settings.embedded_broker else 16_384,
+        "topic_allow_declare": False,
+        "topic_disable_leader": True,
+        "web_enabled": False,
+    }
+
+
+def run_worker(settings: Settings) -> int:
+    """Run one worker with the real adapters in this process; return its exit code."""
+    return run(create_app(settings), settings)
+
+
+def run(app: faust.App, settings: Settings) -> int:
+    """Run *app* in this process until it is told to stop; return its exit code."""
+    configure_logging(settings)
+    Path(app.conf.datadir).mkdir(parents=True, exist_ok=True)
+    worker = faust.Worker(
+        app, loglevel=settings.log_level, redirect_stdouts=False, override_logging=False, quiet=True
+    )
+    try:
+        worker.execute_from_commandline()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    return 0

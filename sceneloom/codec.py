@@ -1,0 +1,58 @@
+"""The wire format: UTF-8 JSON, checked against the models at the border."""
+
+from typing import Any, Final, TypeVar, cast
+
+from faust.serializers.codecs import Codec
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from models.errors import DomainError
+from models.values import Value
+
+MAX_BYTES: Final = 900_000
+"""A message or a row stays below Kafka's usual limit of 1 MB."""
+
+
+T = TypeVar("T")
+
+
+class Unreadable(DomainError):
+    """The bytes are not a message that we know."""
+
+
+def encode(message: BaseModel) -> bytes:
+    """Return *message* as JSON."""
+    return message.model_dump_json().encode()
+
+
+def decode(adapter: TypeAdapter[T], content: bytes | None) -> T:
+    """Return the message that *content* holds. Raises `Unreadable`, which names the field and the rule."""
+    if content is None:
+        raise Unreadable("the message is empty (a tombstone)")
+    if len(content) > MAX_BYTES:
+        raise Unreadable(f"the message has {len(content)} bytes; {MAX_BYTES} are allowed")
+    try:
+        return adapter.validate_json(content)
+    except ValidationError as error:
+        raise Unreadable(_explain(error)) from error
+
+
+class RowCodec(Codec):
+    """Reads and writes the rows of one table."""
+
+    def __init__(self, row: type[Value]) -> None:
+        super().__init__()
+        self._row = row
+
+    def _loads(self, s: bytes) -> Any:
+        return self._row.model_validate_json(s)
+
+    def _dumps(self, s: Any) -> bytes:
+        return encode(cast("Value", s))
+
+
+def _explain(error: ValidationError) -> str:
+    faults = []
+    for fault in error.errors(include_url=False, include_input=False)[:5]:
+        path = ".".join(str(part) for part in fault["loc"])
+        faults.append(f"{path}: {fault['msg']}" if path else fault["msg"])
+    return "; ".join(faults)

@@ -1,0 +1,82 @@
+"""Custody of partitions: what a worker does when they come, and when they go."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import faust
+import structlog
+from mode import Service
+
+from agents.recovery import RecoveryAgent
+from sceneloom.runner import JobRunner
+from sceneloom.topics import partition_of
+
+_TICK_SECONDS: Final = 0.1
+_log = structlog.get_logger(__name__)
+
+Closer = Callable[[], Awaitable[None]]
+
+
+class Custody(Service):
+    """Watches which partitions this worker holds, and hands their open work to the runner.
+
+    Faust tells of a rebalance before its tables are recovered, and swallows what its callbacks raise: so the
+    state of the app is looked at instead, which costs nothing.
+    """
+
+    def __init__(self, app: faust.App, *, topic: str, partitions: int) -> None:
+        super().__init__()
+        self._app = app
+        self._topic = topic
+        self._partitions = partitions
+        self._rebalances: int | None = None
+        self._held: frozenset[int] = frozenset()
+
+    def entrust(
+        self, runner: JobRunner, recovery: RecoveryAgent, closers: Sequence[Closer]
+    ) -> None:
+        """Name who works on the partitions, and what is to be closed at the end."""
+        self._runner = runner
+        self._recovery = recovery
+        self._closers = closers
+
+    def owns(self, project_id: str) -> bool:
+        """Tell whether this worker holds the partition of the project right now, with its table recovered."""
+        return self._is_settled and partition_of(project_id, self._partitions) in self._active()
+
+    async def on_start(self) -> None:
+        """Start the runner with the worker."""
+        await self.add_runtime_dependency(self._runner)
+
+    async def on_stop(self) -> None:
+        """Close what the worker has opened."""
+        for close in self._closers:
+            await close()
+
+    @Service.task
+    async def _watch(self) -> None:
+        while not self.should_stop:
+            if not self._is_settled:
+                self._runner.release()
+            elif self._rebalances != self._app.rebalancing_count:
+                await self._take_over()
+            await asyncio.sleep(_TICK_SECONDS)
+
+    async def _take_over(self) -> None:
+        self._rebalances = self._app.rebalancing_count
+        active = self._active()
+        new = active - self._held
+        self._held = active
+        self._runner.release()
+        jobs, projects = await self._recovery.take_over(active, new=new)
+        _log.info(
+            "custody.partitions", held=len(active), new=len(new), open_jobs=jobs, interrupted_projects=projects
+        )
+
+    @property
+    def _is_settled(self) -> bool:
+        return bool(self._app.rebalancing_count) and not self._app.rebalancing and not self._app.in_recovery
+
+    def _active(self) -> frozenset[int]:
+        return frozenset(tp.partition for tp in self._app.assignor.assigned_actives() if tp.topic == self._topic)

@@ -1,0 +1,67 @@
+"""From the bytes on a topic to a message that an agent understands, or to a reason why it is a dead letter."""
+
+from typing import Final, Protocol, TypeVar
+
+import orjson
+
+from models.commands import SubmitProject
+from models.identifiers import event_id, is_identifier
+from models.video_job import is_video_job
+from sceneloom.codec import MAX_BYTES, Unreadable, decode
+from sceneloom.topics import PROJECTS_INPUT, SCENES_INPUT, ProjectsInput, ScenesInput
+
+
+class _OfProject(Protocol):
+    @property
+    def project_id(self) -> str: ...
+
+
+M = TypeVar("M", bound=_OfProject)
+
+_COMMAND_TYPES: Final = "SubmitProject, CancelProject or RetryProject"
+
+
+def origin(topic: str, partition: int, offset: int) -> str:
+    """Name a message by where it stands, which a second delivery does not change."""
+    return event_id("origin", topic, partition, offset)
+
+
+def read_for_projects(key: bytes | None, value: bytes | None) -> ProjectsInput:
+    """Return the message for the projects agent. Raises `Unreadable`.
+
+    Beside commands and results, this is what a producer may send in short: a project request keyed by its
+    project id, or a bare VideoJob.
+    """
+    return _owned(key, _in_short(key, value) or decode(PROJECTS_INPUT, value))
+
+
+def read_for_scenes(key: bytes | None, value: bytes | None) -> ScenesInput:
+    """Return the message for the scenes agent. Raises `Unreadable`."""
+    return _owned(key, decode(SCENES_INPUT, value))
+
+
+def _in_short(key: bytes | None, value: bytes | None) -> SubmitProject | None:
+    if value is None or len(value) > MAX_BYTES:
+        return None
+    try:
+        raw = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(raw, dict) or "type" in raw:
+        return None
+    if "scenes" not in raw and not is_video_job(raw):
+        raise Unreadable(f"it has no `type`: send {_COMMAND_TYPES}, a project request or a VideoJob")
+    named = raw.get("id") if is_video_job(raw) else None
+    project_id = str(named) if named is not None else (key or b"").decode(errors="replace")
+    if not is_identifier(project_id):
+        raise Unreadable(
+            f"the project id, {project_id!r}, must be 1 to 64 of A-Z, a-z, 0-9, dot, underscore and hyphen"
+        )
+    return SubmitProject(project_id=project_id, request=raw)
+
+
+def _owned(key: bytes | None, message: M) -> M:
+    """Refuse a message under another key: it would stand on a partition whose worker does not own the project."""
+    if key is None or key.decode(errors="replace") != message.project_id:
+        raise Unreadable(f"the key must be the project id, {message.project_id}, and is {key!r}")
+    return message

@@ -1,0 +1,54 @@
+"""Log lines of a worker: for people or for machines, on standard error."""
+
+import logging
+import sys
+from typing import Final
+
+import structlog
+from structlog.typing import Processor
+
+from sceneloom.settings import Settings
+
+_QUIET: Final = {
+    # Faust and aiokafka tell of every step; making records that nobody reads took 8 % of a worker's time.
+    "aiokafka": logging.WARNING,
+    "faust": logging.WARNING,
+    "mode": logging.WARNING,
+    "asyncio": logging.WARNING,
+    "httpx": logging.WARNING,
+}
+_SHARED: Final[list[Processor]] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
+def configure_logging(settings: Settings) -> None:
+    """Send all log lines to standard error, in the format and from the level that *settings* name."""
+    last: Processor = (
+        structlog.processors.JSONRenderer()
+        if settings.log_format == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_SHARED,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            *([structlog.processors.format_exc_info] if settings.log_format == "json" else []),
+            last,
+        ],
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    logging.basicConfig(handlers=[handler], level=settings.log_level, force=True)
+    if settings.log_level != "DEBUG":
+        for name, level in _QUIET.items():
+            logging.getLogger(name).setLevel(level)
+    structlog.configure(
+        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )

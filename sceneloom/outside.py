@@ -1,0 +1,108 @@
+"""Everything that leaves the process, made from the settings: the part of the composition that tests replace."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from models.job import JobKind, Offer
+from models.ports import Admission, AssetStore, Clock
+from sceneloom import admission
+from sceneloom.assets.store import open_assets
+from sceneloom.custody import Closer
+from sceneloom.providers import voices
+from sceneloom.providers.motion import Motion
+from sceneloom.providers.speech import OfflineSpeech
+from sceneloom.providers.storyboard import Storyboard
+from sceneloom.providers.studio import Studio
+from sceneloom.rendering.cache import FolderCache
+from sceneloom.rendering.renderer import Renderer
+from sceneloom.settings import Settings
+from sceneloom.workshop.makers import ClipMaker, FilmMaker, PictureMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.workshop import Supplier
+
+OFFLINE_POLLS: Final = (0.5,) * 240
+"""A local clip is looked at twice a second."""
+
+
+class SystemClock:
+    """The wall clock."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware, in UTC."""
+        return datetime.now(UTC)  # noqa: TID251 -- this is the Clock
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outside:
+    """Everything that leaves the process; tests pass their own."""
+
+    clock: Clock
+    assets: AssetStore
+    admission: Admission
+    suppliers: Sequence[Supplier]
+    closers: Sequence[Closer] = ()
+
+
+def offline_suppliers(
+    settings: Settings, assets: AssetStore, studio: Studio, motion: Motion
+) -> list[Supplier]:
+    """Return the suppliers that need no network and no keys: all of them local, so a call may be repeated."""
+    fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
+    renderer = Renderer(cache=FolderCache(settings.data_folder / "segments"))
+    return [
+        Supplier(
+            kind=JobKind.IMAGE,
+            offer=Offer(provider="storyboard", model="storyboard-1"),
+            maker=PictureMaker(provider=Storyboard(studio), assets=assets, fetch=fetch),
+            repeatable=True,
+            parallel=settings.parallel_images,
+        ),
+        Supplier(
+            kind=JobKind.SPEECH,
+            offer=Offer(provider="offline", model="voices-1"),
+            maker=SpeechMaker(provider=OfflineSpeech(studio), assets=assets),
+            repeatable=True,
+            parallel=settings.parallel_speech,
+        ),
+        Supplier(
+            kind=JobKind.CLIP,
+            offer=Offer(provider="motion", model="motion-1"),
+            maker=ClipMaker(provider=motion, assets=assets),
+            repeatable=True,
+            parallel=settings.parallel_clips,
+            poll_schedule=OFFLINE_POLLS,
+        ),
+        Supplier(
+            kind=JobKind.RENDER,
+            offer=Offer(provider="ffmpeg", model="film-1"),
+            maker=FilmMaker(
+                renderer=renderer, assets=assets, workspace=settings.data_folder.resolve() / "work"
+            ),
+            repeatable=True,
+            parallel=settings.parallel_renders,
+        ),
+    ]
+
+
+def connect(settings: Settings) -> Outside:
+    """Make the real adapters that *settings* describe."""
+    assets = open_assets(settings.asset_location, public_url=settings.assets_public_url or None)
+    studio = Studio()
+    motion = Motion(pictures=Storyboard(studio), assets=assets)
+    suppliers = offline_suppliers(settings, assets, studio, motion)
+    return Outside(
+        clock=SystemClock(),
+        assets=assets,
+        admission=create_admission(suppliers, assets),
+        suppliers=suppliers,
+        closers=(motion.aclose, studio.aclose),
+    )
+
+
+def create_admission(suppliers: Sequence[Supplier], assets: AssetStore) -> admission.Admission:
+    """Make the check of requests against the providers, the voices and what is already in *assets*."""
+    known: dict[str, set[str]] = {}
+    for supplier in suppliers:
+        known.setdefault(supplier.kind, set()).add(supplier.offer.provider)
+    return admission.Admission(voices=voices, known_providers=known, is_stored=assets.owns)

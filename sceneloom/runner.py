@@ -1,0 +1,321 @@
+"""The job runner: works on the open jobs of this worker's partitions, and reports only through job-events.
+
+It holds no truth. Its queue is built from the jobs table when partitions come and emptied when they go, and
+whatever it learns becomes true only when the scenes agent has written it.
+"""
+
+import asyncio
+import contextvars
+import heapq
+import itertools
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+from mode import Service
+
+from models.errors import ErrorCode, ProviderFailure
+from models.identifiers import event_id
+from models.job import (
+    Job,
+    JobEvent,
+    JobFailed,
+    JobPostponed,
+    JobStillRunning,
+    JobSubmitted,
+    JobSucceeded,
+    Output,
+    PollStalled,
+    Source,
+    SubmitIntended,
+    SubmitOutcomeUnknown,
+)
+from models.lifecycle import JobStatus, SubmitState
+from models.policy import next_poll, retry_delay
+from models.ports import Clock, Publisher
+from sceneloom.workshop.supplier import OutcomeUnknown
+from sceneloom.workshop.workshop import Workshop
+
+PROGRESS_SECONDS: Final = 0.5
+"""Progress is reported at most this often."""
+
+_log = structlog.get_logger(__name__)
+_Call = tuple[str, int, int]
+
+
+class TaskFailed(Exception):
+    """The provider said that the task itself is over, without an output."""
+
+    def __init__(self, failure: ProviderFailure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+class JobRunner(Service):
+    """Works on jobs when they are due, each in a task of its own.
+
+    `durable` returns once every row written so far is acknowledged by the broker; `owns` tells whether this
+    worker still has the partition of a project. Both are asked right before a call that may cost money.
+    """
+
+    def __init__(
+        self,
+        *,
+        workshop: Workshop,
+        publisher: Publisher,
+        clock: Clock,
+        durable: Callable[[], Awaitable[None]],
+        owns: Callable[[str], bool],
+    ) -> None:
+        super().__init__()
+        self._workshop = workshop
+        self._publisher = publisher
+        self._clock = clock
+        self._durable = durable
+        self._owns = owns
+        self._jobs: dict[str, Job] = {}
+        self._due: list[tuple[datetime, int, str]] = []
+        self._order = itertools.count()
+        self._wake = asyncio.Event()
+        self._working: dict[str, asyncio.Task[None]] = {}
+        self._intended: set[_Call] = set()
+        self._reported: set[_Call] = set()
+
+    # -- the queue ----------------------------------------------------------------------------------------
+
+    def take(self, job: Job, /) -> None:
+        """Work on *job* when it is due; one already in work is not started a second time."""
+        if _call(job) in self._reported:
+            return
+        self._jobs[job.job_id] = job
+        if job.job_id not in self._working:
+            self._push(job)
+
+    def drop(self, job_id: str, /) -> None:
+        """Stop working on the job."""
+        self._jobs.pop(job_id, None)
+        task = self._working.get(job_id)
+        if task is not None:
+            task.cancel()
+
+    def release(self) -> None:
+        """Forget the queue, as partitions may have gone. Calls in flight end by themselves and are reported."""
+        # Intents stay known: they are ours, and not acted on yet, whoever had the partition in between.
+        self._jobs.clear()
+        self._due.clear()
+        self._reported.clear()
+
+    @property
+    def busy(self) -> int:
+        """How many jobs are being worked on right now."""
+        return len(self._working)
+
+    # -- the loop -----------------------------------------------------------------------------------------
+
+    @Service.task
+    async def _run(self) -> None:
+        while not self.should_stop:
+            wait = self._start_due()
+            self._wake.clear()
+            try:
+                await asyncio.wait_for(self._wake.wait(), timeout=wait)
+            except TimeoutError:
+                continue
+
+    async def on_stop(self) -> None:
+        """Give up the calls in flight; the next worker takes their jobs up."""
+        self.release()
+        tasks = list(self._working.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _start_due(self) -> float | None:
+        """Start every job that is due; return the seconds until the next one, or None where there is none."""
+        now = self._clock.now()
+        while self._due:
+            due, _, job_id = self._due[0]
+            if due > now:
+                return (due - now).total_seconds()
+            heapq.heappop(self._due)
+            job = self._jobs.get(job_id)
+            if job is not None and job_id not in self._working:
+                self._start(job)
+        return None
+
+    def _start(self, job: Job) -> None:
+        # A fresh context: in an agent's own, a late table write would go to a partition that may have moved.
+        task = asyncio.get_running_loop().create_task(self._attend(job), context=contextvars.Context())
+        self._working[job.job_id] = task
+
+    async def _attend(self, job: Job) -> None:
+        try:
+            await self._step(job)
+        except asyncio.CancelledError:
+            if _call(job) not in self._reported:
+                _log.info("runner.given_up", job=job.job_id)
+        finally:
+            self._working.pop(job.job_id, None)
+            latest = self._jobs.get(job.job_id)
+            if latest is not None and latest is not job and _call(latest) not in self._reported:
+                self._push(latest)
+
+    def _push(self, job: Job) -> None:
+        due = self._due_at(job)
+        if due is not None:
+            heapq.heappush(self._due, (due, next(self._order), job.job_id))
+            self._wake.set()
+
+    def _due_at(self, job: Job) -> datetime | None:
+        now = self._clock.now()
+        match job.submit:
+            case SubmitState.UNKNOWN:
+                return None
+            case SubmitState.ACCEPTED if job.submitted_at is not None:
+                schedule = self._workshop.poll_schedule(job)
+                slow = now + timedelta(seconds=schedule[-1])
+                return next_poll(job.submitted_at, now, schedule) or slow
+            case _:
+                return job.due_at or now
+
+    # -- one step of one job ------------------------------------------------------------------------------
+
+    async def _step(self, job: Job) -> None:
+        match job.submit:
+            case SubmitState.ACCEPTED:
+                await self._poll(job)
+            case SubmitState.INTENDED:
+                await self._submit(job)
+            case _ if self._workshop.needs_intent(job):
+                self._intended.add(_call(job))
+                await self._tell(SubmitIntended, job)
+            case _:
+                await self._make(job)
+
+    async def _make(self, job: Job) -> None:
+        """Make an asset by a call that costs nothing and may be made again."""
+        await self._guarded(job, self._finished(job))
+
+    async def _submit(self, job: Job) -> None:
+        """Make the one call that may cost money: only where the intent is ours, durable, and the job still ours."""
+        if _call(job) not in self._intended and not self._workshop.repeatable(job):
+            await self._tell(SubmitOutcomeUnknown, job)
+            return
+        self._intended.discard(_call(job))
+        await self._durable()
+        if not self._owns(job.project_id):
+            return
+        await self._guarded(job, self._bought(job))
+
+    async def _bought(self, job: Job) -> None:
+        known = await self._workshop.recall(job)
+        if known is not None:
+            await self._succeed(job, *known)
+            return
+        if not self._workshop.is_task(job):
+            await self._finished(job)
+            return
+        task_id = await self._workshop.submit(job)
+        await self._tell(JobSubmitted, job, provider_task_id=task_id)
+
+    async def _poll(self, job: Job) -> None:
+        """Ask how a task stands. A poll that fails says nothing about the task, so it is only asked again."""
+        now = self._clock.now()
+        submitted_at = job.submitted_at or now
+        try:
+            await self._polled(job)
+        except TaskFailed as failed:
+            await self._fail(job, failed.failure)
+        except Exception as error:  # noqa: BLE001 -- whatever a poll raises, the task goes on
+            _log.warning("runner.poll_failed", job=job.job_id, error=repr(error))
+        if _call(job) in self._reported:
+            return
+        if now >= submitted_at + self._workshop.deadline(job):
+            self._reported.add(_call(job))
+            await self._tell(JobFailed, job, error_code=ErrorCode.PROVIDER_TIMEOUT)
+            return
+        stalled = next_poll(submitted_at, now, self._workshop.poll_schedule(job)) is None
+        if stalled and job.status is not JobStatus.DELAYED:
+            await self._tell(PollStalled, job)
+        if self._jobs.get(job.job_id) is job:
+            self._push(job)
+
+    async def _polled(self, job: Job) -> None:
+        report = await self._workshop.poll(job)
+        if report.error_code is not None:
+            raise TaskFailed(ProviderFailure(report.error_code, report.detail))
+        if report.done:
+            await self._succeed(job, await self._workshop.collect(job, report), Source.MADE)
+        elif report.progress is not None:
+            await self._tell(JobStillRunning, job, progress=report.progress)
+
+    async def _finished(self, job: Job) -> None:
+        known = await self._workshop.recall(job)
+        if known is None:
+            output = await self._workshop.make(job, progress=self._progress_of(job))
+            known = output, Source.MADE
+        await self._succeed(job, *known)
+
+    async def _succeed(self, job: Job, output: Output, source: Source) -> None:
+        self._reported.add(_call(job))
+        await self._tell(JobSucceeded, job, output=output, source=source)
+
+    async def _guarded(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
+        """Do *work*; what goes wrong becomes an event that says whether and when it is tried again."""
+        try:
+            await work
+        except OutcomeUnknown as unknown:
+            _log.error("runner.outcome_unknown", job=job.job_id, detail=str(unknown))
+            await self._tell(SubmitOutcomeUnknown, job)
+        except ProviderFailure as failure:
+            await self._fail(job, failure)
+        except Exception as error:
+            _log.exception("runner.unexpected", job=job.job_id)
+            if self._workshop.repeatable(job):
+                await self._fail(job, ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE, repr(error)))
+            else:
+                await self._tell(SubmitOutcomeUnknown, job)
+
+    async def _fail(self, job: Job, failure: ProviderFailure) -> None:
+        delay = retry_delay(
+            failure.code, job.postponed + 1, jitter=random.random(), retry_after=failure.retry_after  # noqa: S311 -- spreads load, hides nothing
+        )
+        _log.warning("runner.failed", job=job.job_id, code=failure.code, detail=failure.detail, again_in=delay)
+        self._reported.add(_call(job))
+        if delay is None:
+            await self._tell(JobFailed, job, error_code=failure.code)
+        else:
+            due = self._clock.now() + timedelta(seconds=delay)
+            await self._tell(JobPostponed, job, error_code=failure.code, due_at=due)
+
+    def _progress_of(self, job: Job) -> Callable[[float], None]:
+        """Return a callback that reports progress from time to time."""
+        last = self._clock.now()
+
+        def report(progress: float) -> None:
+            nonlocal last
+            now = self._clock.now()
+            if 0.0 < progress < 1.0 and (now - last).total_seconds() >= PROGRESS_SECONDS:
+                last = now
+                self.add_future(self._tell(JobStillRunning, job, progress=round(progress, 3)))
+
+        return report
+
+    async def _tell(self, event: type[Any], job: Job, **facts: object) -> None:
+        message: JobEvent = event(
+            event_id=event_id("job", job.job_id, job.attempt, job.postponed, event.__name__, facts.get("progress", "")),
+            project_id=job.project_id,
+            job_id=job.job_id,
+            attempt=job.attempt,
+            call=job.postponed,
+            occurred_at=self._clock.now(),
+            **facts,
+        )
+        await self._publisher.publish(message)
+
+
+def _call(job: Job) -> _Call:
+    """Name one call of one attempt at a job."""
+    return job.job_id, job.attempt, job.postponed

@@ -1,0 +1,168 @@
+"""Faust's consumer with its three holes closed: what is committed is really done, and nothing is skipped.
+
+Faust 0.15 commits offsets whose changelog writes and sends are still under way, and can commit past a
+message in process. After a rebalance it hands out messages while it seeks and then empties the queues that
+hold them; and where nothing was ever committed it does not seek at all, so that what it fetched and threw
+away is never seen. Here a commit first waits for the broker's acknowledgements, the committable offset is
+the first one that was handed out and is not finished, nothing is handed out during a seek, and a partition
+without a committed offset starts at its earliest one.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
+
+import faust
+from faust.transport.consumer import ensure_TP
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from faust.types.tuples import ConsumerMessage
+
+
+class Acknowledgements(Protocol):
+    """What the consumer asks of the delivery layer."""
+
+    ack_timeout: float
+    """Seconds after which an answer of the broker is overdue."""
+
+    async def settled(self) -> bool:
+        """Wait for all sends in flight; False means that nothing may be committed any more."""
+        ...
+
+    async def fail(self, reason: str, cause: BaseException | None = None) -> None:
+        """End the worker."""
+        ...
+
+
+class SafeTransport(driver.Transport):
+    """A transport of one app whose consumer is a `SafeConsumer`."""
+
+    def __init__(self, app: faust.App, acknowledgements: Acknowledgements) -> None:
+        super().__init__(app.conf.broker_consumer, app)
+        self.acknowledgements = acknowledgements
+
+    def create_consumer(self, callback: Any, **options: Any) -> "SafeConsumer":
+        """Make the app's consumer."""
+        return SafeConsumer(self, callback=callback, loop=self.loop, **options)
+
+
+class SafeConsumer(driver.Consumer):
+    """Commits an offset when all before it is finished and acknowledged, and not earlier."""
+
+    def __init__(self, transport: SafeTransport, **options: Any) -> None:
+        self._acknowledgements = transport.acknowledgements
+        self._unfinished: defaultdict[TP, deque[int]] = defaultdict(deque)
+        self._handed_out: dict[TP, int] = {}
+        self._batch = asyncio.Lock()
+        self._gate = asyncio.Event()
+        self._gate.set()
+        self._seeking = False
+        self._ending: asyncio.Task[None] | None = None
+        super().__init__(transport, **options)
+
+    async def perform_seek(self) -> None:
+        """Go back to the committed offsets, and to the earliest one where nothing was ever committed.
+
+        Nothing is handed out from here to `resume_flow`: Faust empties the streams' queues in between.
+        The floor below which acks are ignored is set anew even after a refused commit.
+        """
+        self._seeking = True
+        self._gate.clear()
+        async with self._batch:
+            await self._go_back()
+        self._seeking = False
+
+    def resume_flow(self) -> None:
+        """Let messages be handed out again, unless the seek before it did not come to its end."""
+        if self._seeking:  # Faust waits for it `broker_request_timeout` long, then goes on from anywhere
+            reason = "the broker did not say in time where to go on after a rebalance"
+            self._ending = asyncio.ensure_future(self._acknowledgements.fail(reason))
+            return
+        self._gate.set()
+        super().resume_flow()
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:  # noqa: ASYNC109 -- Faust's signature
+        """Hand out one batch of records.
+
+        What is thrown away here was fetched before a rebalance, which ends with a seek.
+        """
+        await self.wait(self._gate)  # type: ignore[arg-type]  # anything with wait() will do
+        async with self._batch:
+            generation = self.app.consumer_generation_id
+            records, active = await self._wait_next_records(timeout)
+            if records is None or self.should_stop:
+                return
+            for tp, record in self.scheduler.iterate(records):
+                if not self.flow_active or self.app.consumer_generation_id != generation:
+                    return
+                if active is None or tp in active or tp in self._buffered_partitions:
+                    self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                    yield tp, self._to_message(tp, record)
+
+    async def _go_back(self) -> None:
+        found = await self.seek_to_committed()
+        # Faust cannot tell 0 from "nothing committed"; both mean the beginning.
+        committed = {ensure_TP(tp): offset or None for tp, offset in found.items()}
+        fresh = [tp for tp, offset in committed.items() if offset is None and not self._is_changelog_tp(tp)]
+        earliest: dict[TP, int] = {}
+        if fresh:
+            earliest = {ensure_TP(tp): offset for tp, offset in (await self.earliest_offsets(*fresh)).items()}
+            await self.seek_wait(earliest)
+        for tp, offset in committed.items():
+            self._read_offset[tp] = offset
+            self._committed_offset[tp] = earliest.get(tp, offset)
+            self._forget_work(tp)
+
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """Let the streams finish and commit what they did, and only then forget it.
+
+        Faust forgets first, so that all work since the last commit is done again after each rebalance.
+        """
+        self._seeking = False
+        self._active_partitions.difference_update(revoked)
+        self._paused_partitions.difference_update(revoked)
+        await self._on_partitions_revoked(revoked)
+        for tp in revoked:
+            self._forget_work(tp)
+            self._read_offset.pop(tp, None)
+            self._committed_offset.pop(tp, None)
+
+    def _forget_work(self, tp: TP) -> None:
+        for kept in (self._unfinished, self._handed_out, self._acked, self._acked_index, self._gap):
+            kept.pop(tp, None)
+
+    def _to_message(self, tp: TP, record: Any) -> ConsumerMessage:
+        """Note the offset before anybody can start on its message."""
+        # Faust drops a record that it has seen already, so that one is never finished a second time.
+        if self.app.topics.acks_enabled_for(record.topic) and record.offset > self._handed_out.get(tp, -1):
+            self._handed_out[tp] = record.offset
+            self._unfinished[tp].append(record.offset)
+        return super()._to_message(tp, record)
+
+    async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
+        """Ignore holes in the numbering (compaction, transactions): only messages are waited for."""
+
+    def _new_offset(self, tp: TP) -> int | None:
+        """Return the offset after the last message of the finished run, and take the run off the list."""
+        unfinished, finished = self._unfinished[tp], self._acked_index[tp]
+        last = None
+        while unfinished and unfinished[0] in finished:
+            last = unfinished.popleft()
+            finished.discard(last)
+        # Faust looks for runs in this list; here it only says which partitions have news.
+        self._acked[tp].clear()
+        return None if last is None else last + 1
+
+    async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:  # noqa: FBT001, FBT002 -- Faust's signature
+        if not await self._acknowledgements.settled():
+            return False
+        try:
+            async with asyncio.timeout(self._acknowledgements.ack_timeout):
+                return await super()._commit_offsets(offsets, start_new_transaction)
+        except TimeoutError:
+            seconds = self._acknowledgements.ack_timeout
+            await self._acknowledgements.fail(
+                f"a commit was not acknowledged by the broker within {seconds:g} s"
+            )
+            return False

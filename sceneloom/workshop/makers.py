@@ -1,0 +1,206 @@
+"""The makers: each asks its provider, checks what came back, stores it, and says where it is."""
+
+import hashlib
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import orjson
+from pydantic import TypeAdapter
+
+from models.errors import BadMedia, ErrorCode, ProviderFailure
+from models.job import ClipRequest, ImageRequest, Job, Output, RenderedScene, RenderRequest, SpeechRequest
+from models.ports import (
+    AssetStore,
+    TaskReport,
+    TextToImageProvider,
+    TextToSpeechProvider,
+    VideoProvider,
+    Word,
+)
+from models.shapes import Size
+from sceneloom.assets.checks import check_audio_async, check_image_async, check_video_async
+from sceneloom.assets.download import download
+from sceneloom.rendering.errors import RenderFailed
+from sceneloom.rendering.film import Film, SceneMedia
+from sceneloom.rendering.renderer import Renderer
+from sceneloom.workshop.supplier import Progress
+
+PICTURE_BYTES: Final = 20_000_000
+DOWNLOAD_SECONDS: Final = 60.0
+WORDS: Final[TypeAdapter[tuple[Word, ...]]] = TypeAdapter(tuple[Word, ...])
+
+R = TypeVar("R")
+F = TypeVar("F")
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""Returns the bytes behind a URL that a user gave: one of our own assets, or one on the web."""
+
+
+def fetch_from(assets: AssetStore, *, allow_private: bool) -> Fetch:
+    """Return a `Fetch` that reads our own assets from *assets*, and everything else by download."""
+
+    async def fetch(url: str) -> bytes:
+        if assets.owns(url):
+            return await assets.get(url)
+        return await download(
+            url, limit_bytes=PICTURE_BYTES, timeout=DOWNLOAD_SECONDS, allow_private=allow_private
+        )
+
+    return fetch
+
+
+class PictureMaker:
+    """Makes the picture of a scene, or fetches the user's own."""
+
+    def __init__(self, *, provider: TextToImageProvider, assets: AssetStore, fetch: Fetch) -> None:
+        self._provider = provider
+        self._assets = assets
+        self._fetch = fetch
+
+    async def make(self, job: Job, *, progress: Progress) -> Output:  # noqa: ARG002 -- a picture comes all at once
+        """Return the stored picture of *job*: of the size asked for, unless it is the user's own."""
+        request = _expect(job, ImageRequest)
+        wanted = Size(request.width, request.height)
+        if request.picture_url is not None:
+            return await self._stored(await self._fetch(request.picture_url), exactly=None)
+        made = await self._provider.generate(request.prompt, wanted, seed=request.seed)
+        return await self._stored(made, exactly=wanted)
+
+    async def _stored(self, content: bytes, *, exactly: Size | None) -> Output:
+        facts = await _checked(check_image_async(content))
+        if exactly is not None and (facts.width, facts.height) != exactly:
+            raise ProviderFailure(
+                ErrorCode.OUTPUT_MISSING,
+                f"asked for {exactly.width}x{exactly.height}, got {facts.width}x{facts.height}",
+            )
+        url = await self._assets.put(content, media_type=facts.media_type)
+        return Output(url=url, media_type=facts.media_type)
+
+
+class SpeechMaker:
+    """Speaks the narration of a scene, and keeps the times of its words for the captions."""
+
+    def __init__(self, *, provider: TextToSpeechProvider, assets: AssetStore) -> None:
+        self._provider = provider
+        self._assets = assets
+
+    async def make(self, job: Job, *, progress: Progress) -> Output:  # noqa: ARG002 -- speech comes all at once
+        """Return the stored narration of *job*, with its length and the times of its words."""
+        request = _expect(job, SpeechRequest)
+        speech = await self._provider.speak(request.text, language=request.language, voice=request.voice)
+        facts = await _checked(check_audio_async(speech.audio))
+        url = await self._assets.put(speech.audio, media_type=facts.media_type)
+        captions_url = None
+        if speech.words:
+            words = orjson.dumps([word.model_dump() for word in speech.words])
+            captions_url = await self._assets.put(words, media_type="application/json")
+        return Output(
+            url=url, media_type=facts.media_type, seconds=facts.seconds, captions_url=captions_url
+        )
+
+
+class ClipMaker:
+    """Has a clip made as a task of a video provider."""
+
+    def __init__(self, *, provider: VideoProvider, assets: AssetStore) -> None:
+        self._provider = provider
+        self._assets = assets
+
+    async def submit(self, job: Job) -> str:
+        """Start the task and return the provider's id of it."""
+        return await self._provider.submit(job)
+
+    async def poll(self, job: Job) -> TaskReport:
+        """Ask how the task of *job* stands."""
+        return await self._provider.poll(job.provider_task_id or "")
+
+    async def collect(self, job: Job, report: TaskReport) -> Output:
+        """Return the stored clip of *job*, fully decoded once and as long as asked for."""
+        request = _expect(job, ClipRequest)
+        content = report.output
+        if content is None and report.output_url is not None:
+            content = await download(report.output_url, limit_bytes=500_000_000, timeout=600.0)
+        if content is None:
+            raise ProviderFailure(ErrorCode.OUTPUT_MISSING, "the task is done and names no output")
+        facts = await _checked(check_video_async(content))
+        if facts.seconds < 0.5 * request.duration_seconds:
+            raise ProviderFailure(
+                ErrorCode.OUTPUT_MISSING,
+                f"asked for {request.duration_seconds:g} s, got {facts.seconds:.1f} s",
+            )
+        url = await self._assets.put(content, media_type=facts.media_type)
+        return Output(url=url, media_type=facts.media_type, seconds=facts.seconds)
+
+
+class FilmMaker:
+    """Renders the film of all scenes, and writes the delivery report that goes with it."""
+
+    def __init__(self, *, renderer: Renderer, assets: AssetStore, workspace: Path) -> None:
+        self._renderer = renderer
+        self._assets = assets
+        self._workspace = workspace
+
+    async def make(self, job: Job, *, progress: Progress) -> Output:
+        """Return the stored film of *job* and its report."""
+        request = _expect(job, RenderRequest)
+        self._workspace.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._workspace, prefix="render-") as folder:
+            workspace = Path(folder)
+            film = await self._film(request, workspace)
+            target = workspace / "delivered.mp4"
+            try:
+                report = await self._renderer.render(
+                    film, target, workspace=workspace / "parts", progress=progress
+                )
+            except RenderFailed as failed:
+                raise ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE, str(failed)) from failed
+            except BadMedia as bad:
+                raise ProviderFailure(ErrorCode.OUTPUT_MISSING, str(bad)) from bad
+            url = await self._assets.put_file(target, media_type="video/mp4")
+        report_url = await self._assets.put(
+            report.model_dump_json(indent=2).encode(), media_type="application/json"
+        )
+        return Output(
+            url=url, media_type="video/mp4", seconds=report.video.seconds, report_url=report_url
+        )
+
+    async def _film(self, request: RenderRequest, workspace: Path) -> Film:
+        scenes = [await self._scene(scene, workspace) for scene in request.scenes]
+        return Film(scenes=tuple(scenes), size=request.aspect_ratio.size, title=request.title)
+
+    async def _scene(self, scene: RenderedScene, workspace: Path) -> SceneMedia:
+        words: tuple[Word, ...] = ()
+        if scene.captions_url is not None:
+            words = WORDS.validate_json(await self._assets.get(scene.captions_url))
+        return SceneMedia(
+            scene_id=scene.scene_id,
+            picture=await self._local(scene.image_url, workspace) if scene.clip_url is None else None,
+            clip=await self._local(scene.clip_url, workspace),
+            narration=await self._local(scene.audio_url, workspace),
+            words=words,
+            minimum_seconds=scene.minimum_seconds,
+        )
+
+    async def _local(self, url: str | None, workspace: Path) -> Path | None:
+        """Copy the asset at *url* into the workspace, once, under a name that holds no user text."""
+        if url is None:
+            return None
+        path = workspace / (hashlib.sha256(url.encode()).hexdigest()[:32] + Path(url).suffix)
+        if not path.exists():
+            await self._assets.get_file(url, path)
+        return path
+
+
+def _expect(job: Job, kind: type[R]) -> R:
+    if not isinstance(job.request, kind):
+        raise TypeError(f"{job.job_id} asks for {job.kind}, not for {kind.__name__}")
+    return job.request
+
+
+async def _checked(check: Awaitable[F]) -> F:
+    try:
+        return await check
+    except BadMedia as bad:
+        raise ProviderFailure(ErrorCode.OUTPUT_MISSING, str(bad)) from bad

@@ -1,0 +1,43 @@
+"""What every maker of assets offers to the workshop."""
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from models.job import Job, Output
+from models.ports import TaskReport
+
+Progress = Callable[[float], None]
+"""Hears shares from 0 to 1 while the work goes on."""
+
+
+class OutcomeUnknown(Exception):
+    """Nobody can tell whether the provider accepted the call: it must not be made again by itself."""
+
+
+@runtime_checkable
+class Maker(Protocol):
+    """Makes an asset by one call that waits for it."""
+
+    async def make(self, job: Job, *, progress: Progress) -> Output:
+        """Return the stored, checked output of *job*.
+
+        Raises `ProviderFailure` where the call surely bought nothing, `OutcomeUnknown` where nobody can tell.
+        """
+        ...
+
+
+@runtime_checkable
+class TaskMaker(Protocol):
+    """Makes an asset as a task: submitted once, polled until it is done, then collected."""
+
+    async def submit(self, job: Job) -> str:
+        """Start the task and return the provider's id of it. Raises as `Maker.make` does."""
+        ...
+
+    async def poll(self, job: Job) -> TaskReport:
+        """Ask how the task of *job* stands; whatever it raises says nothing about the task."""
+        ...
+
+    async def collect(self, job: Job, report: TaskReport) -> Output:
+        """Return the stored, checked output of a task that is done."""
+        ...

@@ -1,0 +1,165 @@
+"""The workshop: knows every supplier, and looks into the store before anything is made."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from models.commands import Want
+from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
+from models.job import ClipRequest, ImageRequest, Job, JobKind, Offer, Output, Source
+from models.policy import POLL_SCHEDULE, deadline
+from models.ports import AssetStore, TaskReport
+from sceneloom.workshop.supplier import Maker, Progress, TaskMaker
+
+_log = structlog.get_logger(__name__)
+_FILM_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Supplier:
+    """Who makes one kind of asset under one name.
+
+    `repeatable` says that a call may be made again without a second bill, as with everything local.
+    """
+
+    kind: JobKind
+    offer: Offer
+    maker: Maker | TaskMaker
+    repeatable: bool
+    parallel: int = 2
+    poll_schedule: Sequence[float] = POLL_SCHEDULE
+    gate: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gate", asyncio.Semaphore(self.parallel))
+
+
+class Workshop:
+    """Turns jobs into stored, checked outputs, through the supplier that each job has frozen in its row."""
+
+    def __init__(
+        self, *, suppliers: Sequence[Supplier], usual: Mapping[JobKind, str], assets: AssetStore
+    ) -> None:
+        self._suppliers = {(supplier.kind, supplier.offer.provider): supplier for supplier in suppliers}
+        self._usual = usual
+        self._assets = assets
+
+    def offer_for(self, want: Want, /) -> Offer:
+        """Return who makes what *want* asks for; a name that nobody has here fails when its job is worked on."""
+        name = want.provider or self._usual[want.kind]
+        supplier = self._suppliers.get((want.kind, name))
+        return supplier.offer if supplier else Offer(provider=name, model="unknown")
+
+    def names(self, kind: JobKind) -> frozenset[str]:
+        """Return the names of all providers of *kind*."""
+        return frozenset(name for known, name in self._suppliers if known is kind)
+
+    def needs_intent(self, job: Job) -> bool:
+        """Tell whether the next call for *job* must be announced, and the announcement durable, before it."""
+        return self.is_task(job) or not self.repeatable(job)
+
+    def repeatable(self, job: Job) -> bool:
+        """Tell whether a call for *job* may be made again without a second bill; there is none for nobody."""
+        supplier = self._suppliers.get((job.kind, job.offer.provider))
+        return supplier is None or supplier.repeatable
+
+    def is_task(self, job: Job) -> bool:
+        """Tell whether the asset of *job* is made as a task that is polled."""
+        supplier = self._suppliers.get((job.kind, job.offer.provider))
+        return supplier is not None and isinstance(supplier.maker, TaskMaker)
+
+    def poll_schedule(self, job: Job) -> Sequence[float]:
+        """Return the seconds before each poll of the task of *job*."""
+        supplier = self._suppliers.get((job.kind, job.offer.provider))
+        return supplier.poll_schedule if supplier else POLL_SCHEDULE
+
+    def deadline(self, job: Job) -> timedelta:
+        """Return how long the task of *job* may take in all."""
+        match job.request:
+            case ClipRequest(duration_seconds=seconds):
+                return deadline(seconds)
+            case _:
+                return deadline(_FILM_SECONDS)
+
+    async def recall(self, job: Job) -> tuple[Output, Source] | None:
+        """Return an equal output that was made before and is still whole, or None.
+
+        One that this very job made, and could not report before its worker died, counts as made.
+        """
+        if not self._is_cacheable(job):
+            return None
+        entry = await self._assets.recall(_cache_key(job))
+        if entry is None:
+            return None
+        try:
+            output = Output.model_validate(entry["output"])
+            for url in (output.url, output.captions_url, output.report_url):
+                if url is not None:
+                    await self._assets.verify(url)
+        except (AssetMissing, BadMedia, ValueError, KeyError) as error:
+            _log.warning("workshop.cache_entry_unusable", job=job.job_id, error=str(error))
+            return None
+        own = entry.get("job_id") == job.job_id and entry.get("attempt") == job.attempt
+        return output, Source.MADE if own else Source.CACHED
+
+    async def make(self, job: Job, *, progress: Progress) -> Output:
+        """Make the asset of *job* in one call, at most so many at a time as its supplier allows."""
+        supplier = self._supplier(job)
+        if not isinstance(supplier.maker, Maker):
+            raise TypeError(f"{job.offer.provider} makes {job.kind} as a task")
+        async with supplier.gate:
+            return await self._remembered(job, await supplier.maker.make(job, progress=progress))
+
+    async def submit(self, job: Job) -> str:
+        """Start the task of *job* and return the provider's id of it."""
+        supplier = self._supplier(job)
+        async with supplier.gate:
+            return await self._tasks(job).submit(job)
+
+    async def poll(self, job: Job) -> TaskReport:
+        """Ask how the task of *job* stands."""
+        return await self._tasks(job).poll(job)
+
+    async def collect(self, job: Job, report: TaskReport) -> Output:
+        """Store and check what the finished task of *job* has made."""
+        return await self._remembered(job, await self._tasks(job).collect(job, report))
+
+    async def _remembered(self, job: Job, output: Output) -> Output:
+        if self._is_cacheable(job):
+            entry = {
+                "output": output.model_dump(mode="json"),
+                "job_id": job.job_id,
+                "attempt": job.attempt,
+            }
+            await self._assets.remember(_cache_key(job), entry)
+        return output
+
+    def _is_cacheable(self, job: Job) -> bool:
+        """A picture that somebody else keeps may change, so it is fetched anew."""
+        match job.request:
+            case ImageRequest(picture_url=str(url)) | ClipRequest(first_frame_url=str(url)):
+                return self._assets.owns(url)
+            case _:
+                return True
+
+    def _tasks(self, job: Job) -> TaskMaker:
+        maker = self._supplier(job).maker
+        if not isinstance(maker, TaskMaker):
+            raise TypeError(f"{job.offer.provider} makes {job.kind} in one call")
+        return maker
+
+    def _supplier(self, job: Job) -> Supplier:
+        supplier = self._suppliers.get((job.kind, job.offer.provider))
+        if supplier is None:
+            raise ProviderFailure(
+                ErrorCode.PROVIDER_AUTH, f"the {job.kind} provider {job.offer.provider} is not set up here"
+            )
+        return supplier
+
+
+def _cache_key(job: Job) -> str:
+    return f"made/{job.fingerprint[:2]}/{job.fingerprint}"

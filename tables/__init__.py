@@ -1,0 +1,1 @@
+"""What the agents keep: Faust tables behind the ports of the domain."""

@@ -1,0 +1,35 @@
+"""The latest attempt at each job."""
+
+from collections.abc import Collection, Iterator
+from typing import Any, cast
+
+from models.job import Job
+from sceneloom.topics import partition_of
+
+
+class JobTable:
+    """A `models.ports.JobStore` on a changelogged Faust table keyed by job id, partitioned by project.
+
+    Keys are bytes, as recovery from the changelog brings them back.
+    """
+
+    def __init__(self, table: Any, *, partitions: int) -> None:
+        self._table = table
+        self._partitions = partitions
+
+    def get(self, job_id: str, /) -> Job | None:
+        """Return the latest attempt at the job, or None where there is none."""
+        return cast("Job | None", self._table.get(job_id.encode()))
+
+    def put(self, job: Job, /) -> None:
+        """Keep *job* as the latest; only while handling a message of its partition."""
+        self._table[job.job_id.encode()] = job
+
+    def open_jobs(self, partitions: Collection[int], /) -> Iterator[Job]:
+        """Return the jobs of *partitions* that are not finished.
+
+        A memory table also shows rows of partitions that have moved away, so each row's own is looked at.
+        """
+        for job in cast("list[Job]", list(self._table.values())):
+            if not job.finished and partition_of(job.project_id, self._partitions) in partitions:
+                yield job

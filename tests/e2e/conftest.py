@@ -1,0 +1,132 @@
+"""A stage for one test: topics of its own on the session's broker, workers, and a reader of what comes out."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiokafka import AIOKafkaProducer, ConsumerRecord
+
+from models.snapshot import ProjectSnapshot
+from sceneloom.client import Reader, read_state
+from sceneloom.settings import Settings
+from sceneloom.topic_admin import ensure_topics
+from sceneloom.topics import PROJECT_REQUESTS, topic_name
+from tests.e2e.house import Ledger
+from tests.kafka_fixtures import TestBroker
+
+PATIENCE_SECONDS = 60.0
+
+
+class Stage:
+    """The system under test, as a producer, a consumer and an operator see it."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.ledger = Ledger(folder / "ledger.txt")
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def start_worker(self, **house: str) -> subprocess.Popen[bytes]:
+        number = len(self.workers)
+        environment = {
+            **os.environ,
+            "SCENELOOM_BROKER": self.settings.broker,
+            "SCENELOOM_TOPIC_PREFIX": self.settings.topic_prefix,
+            "SCENELOOM_PARTITIONS": str(self.settings.partitions),
+            "SCENELOOM_DATA_FOLDER": str(self.folder / f"worker-{number}"),
+            "SCENELOOM_ASSETS": str(self.folder / "assets"),
+            "SCENELOOM_SESSION_SECONDS": "6",
+            "SCENELOOM_COMMIT_SECONDS": "0.5",
+            "HOUSE_LEDGER": str(self.folder / "ledger.txt"),
+            **house,
+        }
+        with (self.folder / f"worker-{number}.log").open("wb") as log:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "tests.e2e.house"], env=environment, stdout=log, stderr=log
+            )
+        self.workers.append(worker)
+        return worker
+
+    def log(self, number: int = 0) -> str:
+        return (self.folder / f"worker-{number}.log").read_text(errors="replace")
+
+    async def send(
+        self, key: str | None, value: Mapping[str, Any] | bytes | None, topic: str = PROJECT_REQUESTS
+    ) -> None:
+        raw = value if isinstance(value, bytes) or value is None else orjson.dumps(value)
+        async with AIOKafkaProducer(
+            bootstrap_servers=self.settings.bootstrap, acks="all", max_request_size=8_000_000
+        ) as producer:
+            await producer.send_and_wait(
+                topic_name(self.settings, topic), raw, key=None if key is None else key.encode()
+            )
+
+    async def submit(self, project_id: str, request: Mapping[str, Any]) -> None:
+        await self.send(
+            project_id, {"type": "SubmitProject", "project_id": project_id, "request": dict(request)}
+        )
+
+    async def until(
+        self, project_id: str, reached: Callable[[ProjectSnapshot], bool]
+    ) -> ProjectSnapshot:
+        """Wait for a snapshot of the project that is as *reached* wants it."""
+        latest: ProjectSnapshot | None = None
+        for _ in range(int(PATIENCE_SECONDS / 0.2)):
+            latest = await read_state(self.settings, project_id)
+            if latest is not None and reached(latest):
+                return latest
+            for number, worker in enumerate(self.workers):
+                assert worker.poll() in {None, -signal.SIGKILL}, self.log(number)[-3000:]
+            await asyncio.sleep(0.2)
+        raise AssertionError(f"not reached: {latest}\n{self.log(len(self.workers) - 1)[-3000:]}")
+
+    async def records(self, topic: str) -> list[ConsumerRecord]:
+        """Return everything on *topic* now."""
+        async with Reader(self.settings, topic) as reader:
+            return [record async for record in reader.history()]
+
+    async def until_records(self, topic: str, count: int) -> list[ConsumerRecord]:
+        """Wait until *topic* holds *count* messages, and return them."""
+        records: list[ConsumerRecord] = []
+        for _ in range(int(PATIENCE_SECONDS / 0.2)):
+            records = await self.records(topic)
+            if len(records) >= count:
+                return records
+            await asyncio.sleep(0.2)
+        raise AssertionError(f"{len(records)} of {count} messages on {topic}\n{self.log()[-3000:]}")
+
+    def end(self) -> None:
+        for worker in self.workers:
+            if worker.poll() is None:
+                worker.kill()
+            worker.wait(10)
+
+
+@pytest.fixture
+async def stage(broker: TestBroker, unique: str, tmp_path: Path) -> AsyncIterator[Stage]:
+    settings = Settings(
+        _env_file=None,  # type: ignore[call-arg]  # an argument of pydantic-settings
+        broker=f"kafka://{broker.bootstrap}",
+        topic_prefix=f"{unique}-",
+        partitions=4,
+        data_folder=tmp_path / "data",
+        assets=str(tmp_path / "assets"),
+    )
+    await ensure_topics(settings)
+    stage = Stage(settings, tmp_path)
+    try:
+        yield stage
+    finally:
+        stage.end()
+
+
+def header(record: ConsumerRecord, name: str) -> str:
+    """Return the header *name* of *record* as text."""
+    return str(dict(record.headers)[name].decode())

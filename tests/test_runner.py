@@ -1,0 +1,366 @@
+"""The job runner, on fakes and a moved clock."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from models.errors import ErrorCode, ProviderFailure
+from models.job import (
+    ClipRequest,
+    ImageRequest,
+    Job,
+    JobFailed,
+    JobKind,
+    JobPostponed,
+    JobStillRunning,
+    JobSubmitted,
+    JobSucceeded,
+    Offer,
+    Output,
+    PollStalled,
+    Source,
+    SubmitIntended,
+    SubmitOutcomeUnknown,
+)
+from models.lifecycle import JobStatus, SubmitState
+from models.ports import TaskReport
+from models.shapes import AspectRatio
+from sceneloom.assets.store import open_assets
+from sceneloom.runner import JobRunner
+from sceneloom.workshop.supplier import OutcomeUnknown, Progress
+from sceneloom.workshop.workshop import Supplier, Workshop
+from tests.fakes import START, MovedClock, Outbox
+
+OUTPUT = Output(url="mem://out", media_type="image/png")
+
+
+class House:
+    """A provider that does what the test tells it, and counts what it was asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.answers: list[Any] = []
+
+    async def _answer(self, call: str) -> Any:
+        self.calls.append(call)
+        answer = self.answers.pop(0) if self.answers else None
+        if isinstance(answer, Exception):
+            raise answer
+        if callable(answer):
+            return await answer()
+        return answer
+
+
+class OneCall(House):
+    async def make(self, job: Job, *, progress: Progress) -> Output:
+        await self._answer("make")
+        return OUTPUT
+
+
+class Tasks(House):
+    async def submit(self, job: Job) -> str:
+        return str(await self._answer("submit") or "task-1")
+
+    async def poll(self, job: Job) -> TaskReport:
+        report = await self._answer("poll")
+        return report if isinstance(report, TaskReport) else TaskReport()
+
+    async def collect(self, job: Job, report: TaskReport) -> Output:
+        await self._answer("collect")
+        return OUTPUT
+
+
+class Bench:
+    """A runner with its surroundings."""
+
+    def __init__(self, maker: OneCall | Tasks, *, repeatable: bool) -> None:
+        self.clock, self.outbox, self.maker = MovedClock(), Outbox(), maker
+        self.durable_calls = 0
+        self.owned = True
+        kind = JobKind.CLIP if isinstance(maker, Tasks) else JobKind.IMAGE
+        supplier = Supplier(
+            kind=kind, offer=Offer(provider="house", model="m1"), maker=maker, repeatable=repeatable
+        )
+        self.assets = open_assets("memory://")
+        self.runner = JobRunner(
+            workshop=Workshop(suppliers=[supplier], usual={kind: "house"}, assets=self.assets),
+            publisher=self.outbox,
+            clock=self.clock,
+            durable=self.durable,
+            owns=lambda _: self.owned,
+        )
+
+    async def durable(self) -> None:
+        self.durable_calls += 1
+
+    async def run(self) -> None:
+        """Let everything that is due happen."""
+        self.runner._start_due()
+        while self.runner._working:
+            await asyncio.gather(*self.runner._working.values(), return_exceptions=True)
+            await asyncio.sleep(0)
+            self.runner._start_due()
+
+    def told(self) -> list[type[Any]]:
+        return [type(message) for message in self.outbox.messages]
+
+
+def an_image(**changes: Any) -> Job:
+    return Job(
+        project_id="p1",
+        scene_id="scene-001",
+        user_id="u1",
+        offer=Offer(provider="house", model="m1"),
+        request=ImageRequest(prompt="sea", width=64, height=64),
+        created_at=START,
+    ).model_copy(update=changes)
+
+
+def a_clip(**changes: Any) -> Job:
+    request = ClipRequest(prompt="sea", aspect_ratio=AspectRatio.SQUARE, duration_seconds=5.0)
+    return an_image(request=request, **changes)
+
+
+def accepted(**changes: Any) -> Job:
+    return a_clip(
+        status=JobStatus.RUNNING,
+        submit=SubmitState.ACCEPTED,
+        provider_task_id="task-1",
+        submitted_at=START,
+        **changes,
+    )
+
+
+async def test_a_local_job_is_made_at_once_and_reported() -> None:
+    bench = Bench(OneCall(), repeatable=True)
+
+    bench.runner.take(an_image())
+    await bench.run()
+
+    (event,) = bench.outbox.messages
+    assert isinstance(event, JobSucceeded)
+    assert event.source is Source.MADE
+
+
+async def test_a_job_taken_twice_is_made_once() -> None:
+    bench = Bench(OneCall(), repeatable=True)
+
+    bench.runner.take(an_image())
+    bench.runner.take(an_image())
+    await bench.run()
+    bench.runner.take(an_image())
+    await bench.run()
+
+    assert bench.maker.calls == ["make"]
+
+
+async def test_nothing_is_bought_before_the_intent_is_written_and_durable() -> None:
+    bench = Bench(OneCall(), repeatable=False)
+
+    bench.runner.take(an_image())
+    await bench.run()
+    assert bench.told() == [SubmitIntended]
+    assert bench.maker.calls == []
+
+    bench.runner.take(an_image(status=JobStatus.RUNNING, submit=SubmitState.INTENDED))
+    await bench.run()
+    assert bench.durable_calls == 1
+    assert bench.told() == [SubmitIntended, JobSucceeded]
+
+
+async def test_nothing_is_bought_for_a_partition_that_has_moved_away() -> None:
+    bench = Bench(OneCall(), repeatable=False)
+    bench.runner.take(an_image())
+    await bench.run()
+
+    bench.owned = False
+    bench.runner.take(an_image(status=JobStatus.RUNNING, submit=SubmitState.INTENDED))
+    await bench.run()
+
+    assert bench.maker.calls == []
+
+
+async def test_an_intent_of_a_dead_worker_is_an_unknown_outcome_and_not_called_again() -> None:
+    bench = Bench(OneCall(), repeatable=False)
+
+    bench.runner.take(an_image(status=JobStatus.RUNNING, submit=SubmitState.INTENDED))
+    await bench.run()
+
+    assert bench.told() == [SubmitOutcomeUnknown]
+    assert bench.maker.calls == []
+
+
+async def test_an_unknown_outcome_waits_and_is_never_called_again_by_itself() -> None:
+    bench = Bench(OneCall(), repeatable=False)
+
+    bench.runner.take(an_image(status=JobStatus.RUNNING, submit=SubmitState.UNKNOWN))
+    bench.clock.advance(10 * 24 * 3600)
+    await bench.run()
+
+    assert bench.maker.calls == []
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("read timeout"), RuntimeError("a bug after the call")])
+async def test_a_paid_call_that_ends_unclear_becomes_a_visible_state(error: Exception) -> None:
+    bench = Bench(OneCall(), repeatable=False)
+    bench.maker.answers = [error]
+    bench.runner.take(an_image())
+    await bench.run()
+
+    bench.runner.take(an_image(status=JobStatus.RUNNING, submit=SubmitState.INTENDED))
+    await bench.run()
+
+    assert bench.told() == [SubmitIntended, SubmitOutcomeUnknown]
+
+
+async def test_a_refusal_that_is_worth_another_call_is_postponed_as_the_provider_says() -> None:
+    bench = Bench(OneCall(), repeatable=True)
+    bench.maker.answers = [ProviderFailure(ErrorCode.PROVIDER_RATE_LIMITED, retry_after=90.0)]
+
+    bench.runner.take(an_image())
+    await bench.run()
+
+    (event,) = bench.outbox.messages
+    assert isinstance(event, JobPostponed)
+    assert event.due_at == START + timedelta(seconds=90)
+
+
+async def test_a_postponed_job_is_called_again_when_it_is_due_and_not_before() -> None:
+    bench = Bench(OneCall(), repeatable=True)
+
+    bench.runner.take(an_image(postponed=1, due_at=START + timedelta(seconds=90)))
+    bench.clock.advance(89)
+    await bench.run()
+    assert bench.maker.calls == []
+
+    bench.clock.advance(1)
+    await bench.run()
+    assert bench.maker.calls == ["make"]
+
+
+async def test_a_refusal_that_another_call_cannot_mend_fails_the_job() -> None:
+    bench = Bench(OneCall(), repeatable=True)
+    bench.maker.answers = [ProviderFailure(ErrorCode.MODERATION_REJECTED)]
+
+    bench.runner.take(an_image())
+    await bench.run()
+
+    assert bench.told() == [JobFailed]
+
+
+async def test_a_task_is_submitted_once_and_then_polled_until_it_is_collected() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.runner.take(a_clip())
+    await bench.run()
+    bench.runner.take(a_clip(status=JobStatus.RUNNING, submit=SubmitState.INTENDED))
+    await bench.run()
+    assert bench.told() == [SubmitIntended, JobSubmitted]
+
+    bench.maker.answers = [TaskReport(progress=0.4), TaskReport(done=True)]
+    bench.runner.take(accepted())
+    bench.clock.advance(5)
+    await bench.run()
+    bench.clock.advance(10)
+    await bench.run()
+
+    assert bench.told()[2:] == [JobStillRunning, JobSucceeded]
+    assert bench.maker.calls == ["submit", "poll", "poll", "collect"]
+
+
+async def test_a_poll_that_fails_says_nothing_about_the_task() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE), TaskReport(done=True)]
+
+    bench.runner.take(accepted())
+    bench.clock.advance(5)
+    await bench.run()
+    assert bench.told() == []
+
+    bench.clock.advance(10)
+    await bench.run()
+    assert bench.told() == [JobSucceeded]
+
+
+async def test_a_task_that_the_provider_calls_failed_is_over() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [TaskReport(error_code=ErrorCode.MODERATION_REJECTED)]
+
+    bench.runner.take(accepted())
+    bench.clock.advance(5)
+    await bench.run()
+
+    assert bench.told() == [JobFailed]
+
+
+async def test_a_task_without_end_is_delayed_after_its_schedule_and_given_up_at_its_deadline() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.runner.take(accepted())
+    for _ in range(130):
+        bench.clock.advance(1)
+        await bench.run()
+    assert bench.told() == [PollStalled]
+    assert bench.maker.calls == ["poll"] * 5
+
+    bench.runner.take(accepted(version=9).model_copy(update={"status": JobStatus.DELAYED}))
+    for _ in range(600):
+        bench.clock.advance(1)
+        await bench.run()
+
+    assert bench.told() == [PollStalled, JobFailed]
+
+
+async def test_a_dropped_job_is_given_up() -> None:
+    bench = Bench(OneCall(), repeatable=True)
+    started = asyncio.Event()
+
+    async def hang() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    bench.maker.answers = [hang]
+    bench.runner.take(an_image())
+    bench.runner._start_due()
+    await started.wait()
+
+    bench.runner.drop(an_image().job_id)
+    await bench.run()
+
+    assert bench.told() == []
+
+
+async def test_an_equal_request_is_served_from_the_store_and_not_made() -> None:
+    bench = Bench(OneCall(), repeatable=False)
+    url = await bench.assets.put(b"picture", media_type="image/png")
+    output = OUTPUT.model_copy(update={"url": url})
+    job = an_image(status=JobStatus.RUNNING, submit=SubmitState.INTENDED)
+    key = f"made/{job.fingerprint[:2]}/{job.fingerprint}"
+    await bench.assets.remember(
+        key, {"output": output.model_dump(mode="json"), "job_id": "another", "attempt": 1}
+    )
+    bench.runner.take(an_image())
+    await bench.run()
+
+    bench.runner.take(job)
+    await bench.run()
+
+    event = bench.outbox.messages[-1]
+    assert isinstance(event, JobSucceeded)
+    assert event.source is Source.CACHED
+    assert bench.maker.calls == []
+
+
+async def test_a_cache_entry_whose_asset_is_gone_is_not_believed() -> None:
+    bench = Bench(OneCall(), repeatable=True)
+    job = an_image()
+    gone = OUTPUT.model_copy(update={"url": f"{bench.assets.base_url}/assets/ab/{'ab' * 32}.png"})
+    await bench.assets.remember(
+        f"made/{job.fingerprint[:2]}/{job.fingerprint}",
+        {"output": gone.model_dump(mode="json"), "job_id": "another", "attempt": 1},
+    )
+
+    bench.runner.take(job)
+    await bench.run()
+
+    assert bench.maker.calls == ["make"]
