@@ -1,0 +1,228 @@
+"""The one place where a paid request leaves, and where its outcome gets a name.
+
+No request is ever sent twice from here. What surely was not sent, or surely was refused, is a `ProviderFailure`;
+everything else that goes wrong after a paid request left is an `OutcomeUnknown`.
+"""
+
+import asyncio
+import re
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+from pydantic import SecretStr
+
+from models.errors import ErrorCode, OutcomeUnknown, ProviderFailure
+from models.ports import Clock
+from sceneloom.providers.redaction import redacted
+from sceneloom.providers.verdicts import Answer, Verdicts, retry_after
+
+_LARGEST_ANSWER: Final = 64 * 1024 * 1024
+_NOT_SENT: Final = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capabilities:
+    """What a provider can do for a submit whose outcome is unknown, and for a task that is under way."""
+
+    idempotency_key: bool
+    """The same request with the same key buys once."""
+    reference_in_list: bool
+    """Its list of tasks repeats a reference of ours, by its own documentation."""
+    list_without_reference: bool
+    """Its list of tasks shows enough to recognise one by what was asked for, and when."""
+    callback: bool
+    """It calls a URL of ours when a task changes."""
+    cancel: bool
+    """A task that has not begun can be taken back."""
+    output_lifetime_seconds: float | None
+    """How long a link to an output works; None where the output comes with the answer."""
+    poll_schedule: tuple[float, ...]
+    """Seconds before each poll; empty where nothing is polled."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """Seconds to wait for each step of one request, and for all of it, so that no drip of bytes holds us."""
+
+    connect: float = 10.0
+    read: float = 60.0
+    write: float = 60.0
+    pool: float = 10.0
+    total: float = 120.0
+
+    @property
+    def timeout(self) -> httpx.Timeout:
+        """The same for httpx, which knows no total."""
+        return httpx.Timeout(connect=self.connect, read=self.read, write=self.write, pool=self.pool)
+
+
+def open_client(**options: Any) -> httpx.AsyncClient:
+    """Make a client fit for paid requests: no retries, no redirects, and no connection kept for the next one.
+
+    A kept connection that the provider closes just as we send would make the outcome unknown for no reason.
+    """
+    limits = httpx.Limits(max_connections=100, max_keepalive_connections=0)
+    return httpx.AsyncClient(**{"limits": limits, "follow_redirects": False, **options})
+
+
+class Wire:
+    """Speaks HTTP with one provider. Raises `ValueError` for a key that no header may hold."""
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        *,
+        base_url: str,
+        key: SecretStr,
+        verdicts: Verdicts,
+        clock: Clock,
+        scheme: str = "Bearer",
+        patience: Patience | None = None,
+    ) -> None:
+        self._client = client
+        self._base_url = base_url.rstrip("/")
+        self._auth = _Key(scheme, key)
+        self._verdicts = verdicts
+        self._clock = clock
+        self._patience = patience or Patience()
+
+    async def buy(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        params: Mapping[str, str] | None = None,
+        reference: str | None = None,
+        hidden: Iterable[str] = (),
+    ) -> Answer:
+        """Make one paid POST and return its 2xx answer, whole; *hidden* texts never show up in an error.
+
+        Raises `ProviderFailure` where surely nothing was accepted, and `OutcomeUnknown` where nobody can tell.
+        """
+        headers = {"X-Client-Request-Id": reference} if reference else {}
+        request = self._request("POST", path, params=params, headers=headers, json=dict(body))
+        try:
+            answer = await self._exchange(request)
+        except _NOT_SENT as error:
+            outcome: Exception = ProviderFailure(
+                ErrorCode.PROVIDER_UNAVAILABLE, self.redacted(f"not sent: {_shown(error)}", hidden)
+            )
+        except (httpx.HTTPError, TimeoutError, OSError) as error:
+            outcome = OutcomeUnknown(self.redacted(f"{path}: {_shown(error)}", hidden))
+        else:
+            if answer.is_success:
+                return answer
+            outcome = self._judged(answer, hidden)
+        # Raised out here: the cause is named but not chained, as its frames hold the request and so the key.
+        raise outcome
+
+    async def ask(self, method: str, path: str, *, params: Mapping[str, str] | None = None) -> Answer:
+        """Make one request that costs nothing and return its answer, of whatever status.
+
+        Raises `ProviderFailure` (PROVIDER_UNAVAILABLE) where no whole answer came.
+        """
+        request = self._request(method, path, params=params)
+        try:
+            return await self._exchange(request)
+        except (httpx.HTTPError, TimeoutError, OSError) as error:
+            failure = ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE, self.redacted(_shown(error)))
+        raise failure
+
+    async def read(self, path: str, *, params: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return the JSON object at *path*. Raises `ProviderFailure` (PROVIDER_UNAVAILABLE) for anything else."""
+        answer = await self.ask("GET", path, params=params)
+        body = answer.json() if answer.is_success else None
+        if body is None:
+            raise self.unreadable(answer)
+        return body
+
+    def failure(self, answer: Answer, hidden: Iterable[str] = ()) -> ProviderFailure:
+        """Return what *answer*, which is not a success, means by the provider's table."""
+        wait = retry_after(answer.headers, self._clock.now())
+        return ProviderFailure(
+            self._verdicts.code(answer), self._described(answer, hidden), retry_after=wait
+        )
+
+    def unreadable(self, answer: Answer) -> ProviderFailure:
+        """Return the failure for a harmless question to which *answer* is no answer."""
+        wait = retry_after(answer.headers, self._clock.now())
+        return ProviderFailure(
+            ErrorCode.PROVIDER_UNAVAILABLE, self._described(answer), retry_after=wait
+        )
+
+    def unclear(self, answer: Answer, missing: str) -> OutcomeUnknown:
+        """Return the outcome of a paid request that was answered with 2xx, but without what is *missing*."""
+        return OutcomeUnknown(f"answered {answer.status} without {missing}: {self._described(answer)}")
+
+    def redacted(self, text: str, hidden: Iterable[str] = ()) -> str:
+        """Return *text* as one short line without our key, *hidden* texts, or anything that looks like a key."""
+        return redacted(text, [self._auth.secret, *hidden])
+
+    def _judged(self, answer: Answer, hidden: Iterable[str]) -> Exception:
+        if self._verdicts.is_refusal(answer):
+            return self.failure(answer, hidden)
+        return OutcomeUnknown(self._described(answer, hidden))
+
+    def _described(self, answer: Answer, hidden: Iterable[str] = ()) -> str:
+        names, message = self._verdicts.read(answer)
+        said = f"{names}: {message}".strip(": ") or answer.content[:2000].decode(errors="replace")
+        return self.redacted(f"HTTP {answer.status} {said}", hidden)
+
+    def _request(self, method: str, path: str, **content: Any) -> httpx.Request:
+        url = f"{self._base_url}/{path.lstrip('/')}"
+        return self._client.build_request(method, url, timeout=self._patience.timeout, **content)
+
+    async def _exchange(self, request: httpx.Request) -> Answer:
+        async with asyncio.timeout(self._patience.total):
+            response = await self._client.send(request, auth=self._auth, follow_redirects=False, stream=True)
+            try:
+                content = await _content(response)
+            except httpx.HTTPError:
+                if not response.is_client_error:
+                    raise
+                content = b""  # a refusal is one, whether or not its reasons arrive
+            finally:
+                await response.aclose()
+        return Answer(response.status_code, response.headers, content)
+
+
+class _Key(httpx.Auth):
+    """Writes the key into the request at the moment it is sent, and nowhere else."""
+
+    def __init__(self, scheme: str, key: SecretStr) -> None:
+        stripped = key.get_secret_value().strip()
+        if not re.fullmatch(r"[!-~]+", stripped):
+            raise ValueError("a provider's key is empty, or holds a character that no HTTP header may hold")
+        self._scheme = scheme
+        self._key = SecretStr(stripped)
+
+    @property
+    def secret(self) -> str:
+        """The key itself, for hiding it."""
+        return self._key.get_secret_value()
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Add the Authorization header."""
+        request.headers["Authorization"] = f"{self._scheme} {self._key.get_secret_value()}"
+        yield request
+
+
+async def _content(response: httpx.Response) -> bytes:
+    content = bytearray()
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        if len(content) > _LARGEST_ANSWER:
+            raise httpx.DecodingError(f"the answer is longer than {_LARGEST_ANSWER} bytes")
+    return bytes(content)
+
+
+def _shown(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")
