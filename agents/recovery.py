@@ -21,7 +21,7 @@ class RecoveryAgent:
         self._publisher = publisher
 
     async def take_over(self, partitions: Collection[int], *, new: Collection[int]) -> tuple[int, int]:
-        """Take up the open work of *partitions*; return how many jobs that is, and how many projects of *new* ones.
+        """Take up the open work of *partitions*; return how many jobs, and how many projects of *new* ones.
 
         Work of partitions that this worker already had was not interrupted, only its queue was emptied.
         """

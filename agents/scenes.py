@@ -2,9 +2,11 @@
 
 from models.commands import CancelScene, RequestScene, SceneCommand
 from models.identifiers import job_id
-from models.job import Job, JobEvent, JobKind
+from models.job import Job
+from models.job_events import JobEvent
 from models.ports import Clock, JobQueue, JobStore, Offers, Publisher
 from models.scene_work import delay_of, jobs_for, result_of, taken_up
+from models.work import JobKind
 
 
 class ScenesAgent:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from models.identifiers import Identifier
-from models.job import JobKind, JobRequest
 from models.values import Value
+from models.work import JobKind, JobRequest
 
 
 class _ProjectCommand(Value):

@@ -160,7 +160,9 @@ def _unanswered(project: Project) -> tuple[Event, ...]:
     waiting = [part for part in project.parts if part.status is SceneStatus.IN_PROGRESS and part.changed]
     if not project.is_open or not waiting:
         return ()
-    return (facts.work_requested(project, waiting[0].changed or facts.next_moment(project, project.updated_at)),)
+    return (
+        facts.work_requested(project, waiting[0].changed or facts.next_moment(project, project.updated_at)),
+    )
 
 
 def _progressed(

@@ -6,6 +6,7 @@
   x UnknownProject         -- there is no such project
   x UnknownScene           -- the project has no such scene
 * ProviderFailure          -- an outside service did not deliver; carries an ErrorCode
+* OutcomeUnknown           -- nobody can tell whether a paid call was accepted: do not make it again by itself
 * AssetMissing             -- nothing is stored under that URL
 * BadMedia                 -- these bytes are not the picture, sound or video they claim to be
 """
@@ -82,6 +83,10 @@ class ProviderFailure(Exception):
         self.detail = detail
         self.retry_after = retry_after
         """Seconds to wait before another attempt, where the provider said so."""
+
+
+class OutcomeUnknown(Exception):
+    """Nobody can tell whether the provider accepted the call: it must not be made again by itself."""
 
 
 class AssetMissing(Exception):

@@ -11,9 +11,9 @@ from pydantic import Field
 from models.errors import ErrorCode
 from models.faults import Fault
 from models.identifiers import event_id
-from models.job import Assets, Tally
 from models.request import ProjectRequest
 from models.values import Value
+from models.work import Assets, Tally
 
 
 class Receipt(Value):

@@ -15,12 +15,12 @@ from models.events import (
     SceneFailed,
     ScenesRequested,
 )
-from models.job import Tally
 from models.lifecycle import JobStatus, SceneStatus
 from models.messages import message_for
 from models.project import Project, Resumption
 from models.scene import Scene
 from models.values import Moment
+from models.work import Tally
 
 
 def accepted(project: Project) -> ProjectAccepted:

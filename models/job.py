@@ -1,247 +1,26 @@
 """A job: one paid or local call for one asset of one scene, from the intent to the stored output."""
 
 from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Final, Literal, Self, assert_never
-
-from pydantic import Field
+from typing import Final, Self, assert_never
 
 from models.errors import ErrorCode
 from models.identifiers import fingerprint, job_id
-from models.lifecycle import JOB_TRANSITIONS, JobStatus, SubmitState, moved
-from models.shapes import AspectRatio
-from models.values import Value
-
-
-class JobKind(StrEnum):
-    """What a job makes."""
-
-    IMAGE = "image"
-    SPEECH = "speech"
-    CLIP = "clip"
-    RENDER = "render"
-
-
-class ImageRequest(Value):
-    """A picture of exactly `width` x `height` pixels; with `picture_url` the user's own, else one made from `prompt`."""
-
-    kind: Literal[JobKind.IMAGE] = JobKind.IMAGE
-    prompt: str
-    width: int
-    height: int
-    seed: int = 0
-    picture_url: str | None = None
-
-
-class SpeechRequest(Value):
-    """`text` spoken in `language` by `voice`, or by the usual voice of that language."""
-
-    kind: Literal[JobKind.SPEECH] = JobKind.SPEECH
-    text: str
-    language: str
-    voice: str | None = None
-
-
-class ClipRequest(Value):
-    """A moving picture of `duration_seconds`, from `prompt` and, where given, a first frame."""
-
-    kind: Literal[JobKind.CLIP] = JobKind.CLIP
-    prompt: str
-    aspect_ratio: AspectRatio
-    duration_seconds: float
-    seed: int = 0
-    first_frame_url: str | None = None
-
-
-class RenderedScene(Value):
-    """What the film needs of one scene: the URLs of its assets, and the seconds it must last at least."""
-
-    scene_id: str
-    image_url: str | None = None
-    clip_url: str | None = None
-    audio_url: str | None = None
-    captions_url: str | None = None
-    minimum_seconds: float | None = None
-
-
-class RenderRequest(Value):
-    """The finished film of all scenes, in order."""
-
-    kind: Literal[JobKind.RENDER] = JobKind.RENDER
-    title: str
-    aspect_ratio: AspectRatio
-    scenes: tuple[RenderedScene, ...]
-
-
-JobRequest = Annotated[
-    ImageRequest | SpeechRequest | ClipRequest | RenderRequest, Field(discriminator="kind")
-]
-
-
-class Source(StrEnum):
-    """Where an output came from: made for this job, or found in the store because it was made before."""
-
-    MADE = "made"
-    CACHED = "cached"
-
-
-class Output(Value):
-    """A stored, checked asset. `seconds` for sound and video; `captions_url` where words have times."""
-
-    url: str
-    media_type: str
-    seconds: float | None = None
-    captions_url: str | None = None
-    report_url: str | None = None
-
-
-class Assets(Value):
-    """The stored assets of one scene, or of the film; `seconds` is the length of its sound or of the film."""
-
-    image_url: str | None = None
-    audio_url: str | None = None
-    clip_url: str | None = None
-    captions_url: str | None = None
-    video_url: str | None = None
-    report_url: str | None = None
-    seconds: float | None = None
-
-    def including(self, kind: JobKind, output: Output) -> Self:
-        """Return these assets with the *output* of a job of *kind* among them."""
-        match kind:
-            case JobKind.IMAGE:
-                return self.model_copy(update={"image_url": output.url})
-            case JobKind.CLIP:
-                return self.model_copy(update={"clip_url": output.url})
-            case JobKind.SPEECH:
-                return self.model_copy(
-                    update={
-                        "audio_url": output.url,
-                        "captions_url": output.captions_url,
-                        "seconds": output.seconds,
-                    }
-                )
-            case JobKind.RENDER:
-                return self.model_copy(
-                    update={
-                        "video_url": output.url,
-                        "report_url": output.report_url,
-                        "seconds": output.seconds,
-                    }
-                )
-            case _:
-                assert_never(kind)
-
-
-class Tally(Value):
-    """What a piece of work has cost so far: counts of jobs, and US dollars."""
-
-    bought: int = 0
-    cached: int = 0
-    orphaned: int = 0
-    spent_usd: float = 0.0
-    saved_usd: float = 0.0
-
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(
-            bought=self.bought + other.bought,
-            cached=self.cached + other.cached,
-            orphaned=self.orphaned + other.orphaned,
-            spent_usd=self.spent_usd + other.spent_usd,
-            saved_usd=self.saved_usd + other.saved_usd,
-        )
-
-
-class Offer(Value):
-    """Who makes assets of one kind: the provider's and the model's name, and its price per call in US dollars."""
-
-    provider: str
-    model: str
-    cost_usd: float = 0.0
-
-
-class _JobEvent(Value):
-    """What somebody learned about one attempt at a job."""
-
-    event_id: str
-    project_id: str
-    job_id: str
-    attempt: int
-    call: int = 0
-    """How many calls of this attempt were postponed before the one that this event is about."""
-    occurred_at: datetime
-
-
-class SubmitIntended(_JobEvent):
-    """The next thing that happens is the call that may cost money."""
-
-    type: Literal["SubmitIntended"] = "SubmitIntended"
-
-
-class JobSubmitted(_JobEvent):
-    """The provider accepted the job under its own task id."""
-
-    type: Literal["JobSubmitted"] = "JobSubmitted"
-    provider_task_id: str
-
-
-class JobStillRunning(_JobEvent):
-    """The provider is at it; `progress` from 0 to 1 where it says so."""
-
-    type: Literal["JobStillRunning"] = "JobStillRunning"
-    progress: float | None = None
-
-
-class JobPostponed(_JobEvent):
-    """A call surely failed, so that nothing was bought, and is worth another one at `due_at`."""
-
-    type: Literal["JobPostponed"] = "JobPostponed"
-    due_at: datetime
-    error_code: ErrorCode
-
-
-class JobSucceeded(_JobEvent):
-    """The output is stored and checked."""
-
-    type: Literal["JobSucceeded"] = "JobSucceeded"
-    output: Output
-    source: Source
-
-
-class JobFailed(_JobEvent):
-    """The attempt is over, and nothing more will be tried by itself."""
-
-    type: Literal["JobFailed"] = "JobFailed"
-    error_code: ErrorCode
-
-
-class SubmitOutcomeUnknown(_JobEvent):
-    """Nobody can tell whether the provider accepted the job: it is not sent again by itself."""
-
-    type: Literal["SubmitOutcomeUnknown"] = "SubmitOutcomeUnknown"
-
-
-class PollStalled(_JobEvent):
-    """The poll schedule ran out while the provider still worked."""
-
-    type: Literal["PollStalled"] = "PollStalled"
-
-
-JobEvent = Annotated[
-    SubmitIntended
-    | JobSubmitted
-    | JobStillRunning
-    | JobPostponed
-    | JobSucceeded
-    | JobFailed
-    | SubmitOutcomeUnknown
-    | PollStalled,
-    Field(discriminator="type"),
-]
-
-_GIVEN_UP: Final = frozenset(
-    {ErrorCode.PROVIDER_TIMEOUT, ErrorCode.SUBMIT_UNKNOWN, ErrorCode.OUTPUT_MISSING}
+from models.job_events import (
+    JobEvent,
+    JobFailed,
+    JobPostponed,
+    JobStillRunning,
+    JobSubmitted,
+    JobSucceeded,
+    PollStalled,
+    SubmitIntended,
+    SubmitOutcomeUnknown,
 )
+from models.lifecycle import JOB_TRANSITIONS, JobStatus, SubmitState, moved
+from models.values import Value
+from models.work import JobKind, JobRequest, Offer, Output, Source, Tally
+
+_GIVEN_UP: Final = frozenset({ErrorCode.PROVIDER_TIMEOUT, ErrorCode.SUBMIT_UNKNOWN, ErrorCode.OUTPUT_MISSING})
 FINISHED: Final = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
 
 
@@ -324,27 +103,43 @@ class Job(Value):
         """Return the job after *event*; one of another attempt, late or seen before, changes nothing."""
         if event.job_id != self.job_id or event.attempt != self.attempt or self.finished:
             return self
+        return self._applied(event) if self._is_news(event) else self
+
+    def _is_news(self, event: JobEvent) -> bool:
+        """Tell whether *event* is about the call that is being made, and says more than is known."""
+        this_call = event.call == self.postponed
         match event:
             case SubmitIntended():
-                if self.submit is not None or event.call != self.postponed:
-                    return self
+                return this_call and self.submit is None
+            case JobSubmitted():
+                return this_call and self.provider_task_id is None
+            case SubmitOutcomeUnknown():
+                return this_call and self.submit is SubmitState.INTENDED
+            case JobPostponed():
+                return this_call
+            case PollStalled():
+                return self.submit is SubmitState.ACCEPTED and self.status is not JobStatus.DELAYED
+            case JobStillRunning():
+                return event.progress is not None and event.progress > (self.progress or 0.0)
+            case JobSucceeded() | JobFailed():
+                return True
+            case _:
+                assert_never(event)
+
+    def _applied(self, event: JobEvent) -> Self:
+        match event:
+            case SubmitIntended():
                 return self._become(JobStatus.RUNNING, submit=SubmitState.INTENDED, due_at=None)
             case JobSubmitted():
-                if self.provider_task_id is not None or event.call != self.postponed:
-                    return self
                 return self._become(
                     JobStatus.RUNNING,
                     submit=SubmitState.ACCEPTED,
                     provider_task_id=event.provider_task_id,
                     submitted_at=event.occurred_at,
                 )
-            case JobStillRunning():
-                if event.progress is None or event.progress <= (self.progress or 0.0):
-                    return self
-                return self._become(JobStatus.RUNNING, progress=event.progress)
+            case SubmitOutcomeUnknown():
+                return self._become(JobStatus.RUNNING, submit=SubmitState.UNKNOWN)
             case JobPostponed():
-                if event.call != self.postponed:
-                    return self
                 return self._become(
                     JobStatus.QUEUED,
                     submit=None,
@@ -353,20 +148,16 @@ class Job(Value):
                     due_at=event.due_at,
                     postponed=self.postponed + 1,
                 )
+            case PollStalled():
+                return self._become(JobStatus.DELAYED)
+            case JobStillRunning():
+                return self._become(JobStatus.RUNNING, progress=event.progress)
             case JobSucceeded():
                 return self._become(
                     JobStatus.SUCCEEDED, output=event.output, source=event.source, progress=1.0
                 )
             case JobFailed():
                 return self._become(JobStatus.FAILED, error_code=event.error_code)
-            case SubmitOutcomeUnknown():
-                if self.submit is not SubmitState.INTENDED or event.call != self.postponed:
-                    return self
-                return self._become(JobStatus.RUNNING, submit=SubmitState.UNKNOWN)
-            case PollStalled():
-                if self.submit is not SubmitState.ACCEPTED or self.status is JobStatus.DELAYED:
-                    return self
-                return self._become(JobStatus.DELAYED)
             case _:
                 assert_never(event)
 

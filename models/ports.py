@@ -10,15 +10,24 @@ from pydantic import BaseModel, ConfigDict
 from models.commands import ProjectCommand, SceneCommand, Want
 from models.errors import ErrorCode
 from models.events import CommandRefused, Event, ProjectRejected
-from models.job import Job, JobEvent, Offer
+from models.job import Job
+from models.job_events import JobEvent
 from models.project import Project
 from models.request import ProjectRequest
 from models.results import SceneResult
 from models.shapes import Size
 from models.snapshot import ProjectSnapshot
+from models.work import Offer
 
 Message = (
-    ProjectCommand | SceneCommand | SceneResult | JobEvent | Event | ProjectRejected | CommandRefused | ProjectSnapshot
+    ProjectCommand
+    | SceneCommand
+    | SceneResult
+    | JobEvent
+    | Event
+    | ProjectRejected
+    | CommandRefused
+    | ProjectSnapshot
 )
 """Everything that travels on our topics."""
 
@@ -150,7 +159,7 @@ class AssetStore(Protocol):
         ...
 
     async def remember(self, key: str, entry: Mapping[str, object]) -> None:
-        """Keep a small JSON *entry* under *key* (letters, digits, `/`, `.`, `_`, `-`), replacing an older one."""
+        """Keep a small JSON *entry* under *key* (of letters, digits and `/._-`), replacing an older one."""
         ...
 
     async def recall(self, key: str) -> Mapping[str, object] | None:

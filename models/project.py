@@ -25,11 +25,11 @@ from models.events import (
     ScenesRequested,
 )
 from models.identifiers import FILM, scene_id
-from models.job import Tally
 from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, moved
 from models.request import ProjectRequest
 from models.scene import Scene, film_command, scene_command
 from models.values import Moment, Value
+from models.work import Tally
 
 OPEN: Final = frozenset({ProjectState.CREATED, ProjectState.GENERATING_SCENES, ProjectState.RENDERING})
 """The states of a project that still has work to do."""
@@ -86,15 +86,15 @@ class Project(Value):
                 return self
             case ScenesRequested():
                 project = self._enter(ProjectState.GENERATING_SCENES)
-                return project._with(*(project.part(scene).start(moment) for scene in event.scene_ids))
+                return project.with_parts(*(project.part(scene).start(moment) for scene in event.scene_ids))
             case RenderRequested():
-                return self._enter(ProjectState.RENDERING)._with(self.film.start(moment))
+                return self._enter(ProjectState.RENDERING).with_parts(self.film.start(moment))
             case SceneProgressed():
-                return self._with(self.part(event.scene_id).progressed(event))
+                return self.with_parts(self.part(event.scene_id).progressed(event))
             case SceneCompleted() | SceneFailed():
-                return self._with(self.part(event.scene_id).finish(event, moment))
+                return self.with_parts(self.part(event.scene_id).finish(event, moment))
             case ProjectDelayed():
-                return self._with(self.part(event.scene_id).model_copy(update={"delayed": moment}))
+                return self.with_parts(self.part(event.scene_id).model_copy(update={"delayed": moment}))
             case ProjectResumed():
                 resumed = Resumption(
                     reason=event.reason, command_id=event.command_id, moment=moment, kept=event.kept
@@ -102,9 +102,9 @@ class Project(Value):
                 target = ProjectState.GENERATING_SCENES if event.reason == "retry" else self.state
                 return self._enter(target).model_copy(update={"resumed": resumed, "finished": None})
             case ProjectCompleted():
-                return self._end(ProjectState.COMPLETED, moment)._with(self.film.finish(event, moment))
+                return self._end(ProjectState.COMPLETED, moment).with_parts(self.film.finish(event, moment))
             case ProjectFailed() if event.scene_id == FILM:
-                return self._end(ProjectState.FAILED, moment)._with(self.film.finish(event, moment))
+                return self._end(ProjectState.FAILED, moment).with_parts(self.film.finish(event, moment))
             case ProjectFailed():
                 return self._end(ProjectState.FAILED, moment)
             case ProjectCancelled():
@@ -177,7 +177,8 @@ class Project(Value):
     def _end(self, state: ProjectState, moment: Moment) -> Self:
         return self._enter(state).model_copy(update={"finished": moment})
 
-    def _with(self, *parts: Scene) -> Self:
+    def with_parts(self, *parts: Scene) -> Self:
+        """Return the project with *parts* in place of those of the same ids."""
         new = {part.scene_id: part for part in parts}
         return self.model_copy(
             update={

@@ -8,9 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationInfo,
@@ -21,6 +19,7 @@ from models.faults import broken, shown
 from models.identifiers import Identifier
 from models.platforms import Platform, usual_platform
 from models.shapes import AspectRatio
+from models.values import Value
 
 MOST_SCENES: Final = 100
 IMAGE_SECONDS: Final = (0.5, 60.0)
@@ -131,11 +130,7 @@ _Optional: Final = _told("fill it in or leave the key out")
 _Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class _Asked(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SceneRequest(_Asked):
+class SceneRequest(Value):
     """One scene: what to show, what to say, and how long at least, in seconds."""
 
     prompt: Annotated[str, _text(2000), _Printable, _told("say in words what the scene shows")]
@@ -164,7 +159,7 @@ def _platform_for(valid: dict[str, Any]) -> Platform:
     return usual_platform(valid.get("aspect_ratio", AspectRatio.PORTRAIT))
 
 
-class ProjectRequest(_Asked):
+class ProjectRequest(Value):
     """A short video; money in US dollars. Made from anything by `models.checks.parse_request`."""
 
     title: Annotated[str, _text(120), _Printable, _OneLine, _told("give the video a title")]

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from models.errors import ErrorCode
-from models.job import Assets, Tally
 from models.values import Value
+from models.work import Assets, Tally
 
 
 class _SceneResult(Value):

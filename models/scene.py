@@ -6,25 +6,17 @@ from models.commands import RequestScene, Want
 from models.errors import ErrorCode
 from models.events import ProjectCompleted, ProjectFailed, SceneCompleted, SceneFailed, SceneProgressed
 from models.identifiers import FILM, fingerprint
-from models.job import (
-    Assets,
-    ClipRequest,
-    ImageRequest,
-    RenderedScene,
-    RenderRequest,
-    SpeechRequest,
-    Tally,
-)
 from models.lifecycle import SCENE_TRANSITIONS, SceneStatus, moved
 from models.request import USUAL_CLIP_SECONDS, ProjectRequest, SceneRequest, Visual
 from models.values import Moment, Value
+from models.work import Assets, ClipRequest, ImageRequest, RenderedScene, RenderRequest, SpeechRequest, Tally
 
 
 class Scene(Value):
     """One scene, or the film as the last of all scenes: both are asked for, made and counted alike.
 
-    `changed` and `delayed` say when it last moved and was last delayed: the events of those moments can be sent
-    again from them.
+    `changed` and `delayed` say when it last moved and was last delayed: the events of those moments can be
+    sent again from them.
     """
 
     scene_id: str
@@ -105,13 +97,15 @@ def wants_of(scene: SceneRequest, project: ProjectRequest) -> tuple[Want, ...]:
         size = project.aspect_ratio.size
         requests.append(
             ImageRequest(
-                prompt=scene.prompt, width=size.width, height=size.height, seed=seed, picture_url=scene.picture
+                prompt=scene.prompt,
+                width=size.width,
+                height=size.height,
+                seed=seed,
+                picture_url=scene.picture,
             )
         )
     if scene.narration:
-        requests.append(
-            SpeechRequest(text=scene.narration, language=project.language, voice=project.voice)
-        )
+        requests.append(SpeechRequest(text=scene.narration, language=project.language, voice=project.voice))
     return tuple(Want(request=request, provider=chosen.get(request.kind)) for request in requests)
 
 

@@ -6,14 +6,13 @@ from datetime import datetime
 from models import results
 from models.commands import RequestScene, Want
 from models.errors import ErrorCode
-from models.job import Assets, Job, Offer, Tally
+from models.job import Job
 from models.lifecycle import JobStatus
 from models.results import SceneResult
+from models.work import Assets, Offer, Tally
 
 
-def jobs_for(
-    command: RequestScene, offer_for: Callable[[Want], Offer], *, now: datetime
-) -> tuple[Job, ...]:
+def jobs_for(command: RequestScene, offer_for: Callable[[Want], Offer], *, now: datetime) -> tuple[Job, ...]:
     """Return the jobs that *command* asks for, as they would begin now."""
     return tuple(
         Job(
@@ -30,9 +29,10 @@ def jobs_for(
 
 
 def taken_up(known: Job | None, wanted: Job) -> Job:
-    """Return the job to go on with: a known one is kept while it runs or has succeeded, so nothing is bought twice.
+    """Return the job to go on with.
 
-    A job that failed begins another attempt only for a newer attempt at its scene.
+    A known one is kept while it runs or has succeeded, so that nothing is bought twice. One that failed
+    begins another attempt only for a newer attempt at its scene.
     """
     if known is None:
         return wanted
@@ -42,9 +42,7 @@ def taken_up(known: Job | None, wanted: Job) -> Job:
         JobStatus.FAILED,
         JobStatus.CANCELLED,
     }:
-        return known.model_copy(
-            update={"scene_attempt": wanted.scene_attempt, "version": known.version + 1}
-        )
+        return known.model_copy(update={"scene_attempt": wanted.scene_attempt, "version": known.version + 1})
     return known.again(wanted)
 
 

@@ -11,8 +11,9 @@ from agents.projects import ProjectsAgent
 from agents.recovery import RecoveryAgent
 from agents.scenes import ScenesAgent
 from models.errors import DomainError
-from models.job import Job, JobKind
+from models.job import Job
 from models.project import Project
+from models.work import JobKind
 from sceneloom import intake
 from sceneloom.codec import RowCodec
 from sceneloom.custody import Custody
@@ -45,7 +46,9 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     delivery = Delivery(
         app, dead_letters=topic_name(settings, DEAD_LETTERS), ack_timeout=settings.ack_seconds
     )
-    projects = ProjectTable(_table(delivery, settings, PROJECTS_TABLE, Project), partitions=settings.partitions)
+    projects = ProjectTable(
+        _table(delivery, settings, PROJECTS_TABLE, Project), partitions=settings.partitions
+    )
     jobs = JobTable(_table(delivery, settings, JOBS_TABLE, Job), partitions=settings.partitions)
     publisher = TopicPublisher(send=delivery.send, settings=settings)
     workshop = Workshop(suppliers=outside.suppliers, usual=_usual(settings), assets=outside.assets)

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from models.commands import ProjectCommand, RequestScene
 from models.events import CommandRefused, ProjectRejected
-from models.job import JobEvent
+from models.job_events import JobEvent
 from models.snapshot import ProjectSnapshot
 from sceneloom.codec import encode
 from sceneloom.settings import Settings

@@ -33,9 +33,7 @@ class Custody(Service):
         self._rebalances: int | None = None
         self._held: frozenset[int] = frozenset()
 
-    def entrust(
-        self, runner: JobRunner, recovery: RecoveryAgent, closers: Sequence[Closer]
-    ) -> None:
+    def entrust(self, runner: JobRunner, recovery: RecoveryAgent, closers: Sequence[Closer]) -> None:
         """Name who works on the partitions, and what is to be closed at the end."""
         self._runner = runner
         self._recovery = recovery
@@ -71,7 +69,11 @@ class Custody(Service):
         self._runner.release()
         jobs, projects = await self._recovery.take_over(active, new=new)
         _log.info(
-            "custody.partitions", held=len(active), new=len(new), open_jobs=jobs, interrupted_projects=projects
+            "custody.partitions",
+            held=len(active),
+            new=len(new),
+            open_jobs=jobs,
+            interrupted_projects=projects,
         )
 
     @property
@@ -79,4 +81,6 @@ class Custody(Service):
         return bool(self._app.rebalancing_count) and not self._app.rebalancing and not self._app.in_recovery
 
     def _active(self) -> frozenset[int]:
-        return frozenset(tp.partition for tp in self._app.assignor.assigned_actives() if tp.topic == self._topic)
+        return frozenset(
+            tp.partition for tp in self._app.assignor.assigned_actives() if tp.topic == self._topic
+        )

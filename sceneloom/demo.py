@@ -16,8 +16,9 @@ from aiokafka import ConsumerRecord
 
 from models.commands import RequestScene
 from models.identifiers import job_id
-from models.job import JobSucceeded, Source
+from models.job_events import JobSucceeded
 from models.snapshot import ProjectSnapshot
+from models.work import Source
 from sceneloom.brokers.embedded import EmbeddedBroker
 from sceneloom.client import Reader, job_event_in, scene_request_in, snapshot_in
 from sceneloom.settings import Settings

@@ -1,4 +1,4 @@
-"""From the bytes on a topic to a message that an agent understands, or to a reason why it is a dead letter."""
+"""From the bytes on a topic to a message that an agent understands, or to the reason why it is none."""
 
 from typing import Final, Protocol, TypeVar
 
@@ -61,7 +61,7 @@ def _in_short(key: bytes | None, value: bytes | None) -> SubmitProject | None:
 
 
 def _owned(key: bytes | None, message: M) -> M:
-    """Refuse a message under another key: it would stand on a partition whose worker does not own the project."""
+    """Refuse a message under another key: its partition may belong to a worker without that project."""
     if key is None or key.decode(errors="replace") != message.project_id:
         raise Unreadable(f"the key must be the project id, {message.project_id}, and is {key!r}")
     return message

@@ -1,12 +1,12 @@
-"""Everything that leaves the process, made from the settings: the part of the composition that tests replace."""
+"""Everything that leaves the process, made from the settings: the part that tests replace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from models.job import JobKind, Offer
 from models.ports import Admission, AssetStore, Clock
+from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
 from sceneloom.custody import Closer
@@ -89,7 +89,8 @@ def connect(settings: Settings) -> Outside:
     """Make the real adapters that *settings* describe."""
     assets = open_assets(settings.asset_location, public_url=settings.assets_public_url or None)
     studio = Studio()
-    motion = Motion(pictures=Storyboard(studio), assets=assets)
+    fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
+    motion = Motion(pictures=Storyboard(studio), fetch=fetch, parallel=settings.parallel_clips)
     suppliers = offline_suppliers(settings, assets, studio, motion)
     return Outside(
         clock=SystemClock(),

@@ -18,23 +18,22 @@ from mode import Service
 
 from models.errors import ErrorCode, ProviderFailure
 from models.identifiers import event_id
-from models.job import (
-    Job,
+from models.job import Job
+from models.job_events import (
     JobEvent,
     JobFailed,
     JobPostponed,
     JobStillRunning,
     JobSubmitted,
     JobSucceeded,
-    Output,
     PollStalled,
-    Source,
     SubmitIntended,
     SubmitOutcomeUnknown,
 )
 from models.lifecycle import JobStatus, SubmitState
 from models.policy import next_poll, retry_delay
 from models.ports import Clock, Publisher
+from models.work import Output, Source
 from sceneloom.workshop.supplier import OutcomeUnknown
 from sceneloom.workshop.workshop import Workshop
 
@@ -83,7 +82,7 @@ class JobRunner(Service):
         self._intended: set[_Call] = set()
         self._reported: set[_Call] = set()
 
-    # -- the queue ----------------------------------------------------------------------------------------
+    # -- the queue
 
     def take(self, job: Job, /) -> None:
         """Work on *job* when it is due; one already in work is not started a second time."""
@@ -112,7 +111,7 @@ class JobRunner(Service):
         """How many jobs are being worked on right now."""
         return len(self._working)
 
-    # -- the loop -----------------------------------------------------------------------------------------
+    # -- the loop
 
     @Service.task
     async def _run(self) -> None:
@@ -180,7 +179,7 @@ class JobRunner(Service):
             case _:
                 return job.due_at or now
 
-    # -- one step of one job ------------------------------------------------------------------------------
+    # -- one step of one job
 
     async def _step(self, job: Job) -> None:
         match job.submit:
@@ -199,7 +198,7 @@ class JobRunner(Service):
         await self._guarded(job, self._finished(job))
 
     async def _submit(self, job: Job) -> None:
-        """Make the one call that may cost money: only where the intent is ours, durable, and the job still ours."""
+        """Make the one call that may cost money, if the intent is ours and durable, and so is the job."""
         if _call(job) not in self._intended and not self._workshop.repeatable(job):
             await self._tell(SubmitOutcomeUnknown, job)
             return
@@ -271,7 +270,7 @@ class JobRunner(Service):
             await self._tell(SubmitOutcomeUnknown, job)
         except ProviderFailure as failure:
             await self._fail(job, failure)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- a bug must end in a visible state too
             _log.exception("runner.unexpected", job=job.job_id)
             if self._workshop.repeatable(job):
                 await self._fail(job, ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE, repr(error)))
@@ -279,10 +278,11 @@ class JobRunner(Service):
                 await self._tell(SubmitOutcomeUnknown, job)
 
     async def _fail(self, job: Job, failure: ProviderFailure) -> None:
-        delay = retry_delay(
-            failure.code, job.postponed + 1, jitter=random.random(), retry_after=failure.retry_after  # noqa: S311 -- spreads load, hides nothing
+        jitter = random.random()  # noqa: S311 -- spreads load, hides nothing
+        delay = retry_delay(failure.code, job.postponed + 1, jitter=jitter, retry_after=failure.retry_after)
+        _log.warning(
+            "runner.failed", job=job.job_id, code=failure.code, detail=failure.detail, again_in=delay
         )
-        _log.warning("runner.failed", job=job.job_id, code=failure.code, detail=failure.detail, again_in=delay)
         self._reported.add(_call(job))
         if delay is None:
             await self._tell(JobFailed, job, error_code=failure.code)
@@ -305,7 +305,9 @@ class JobRunner(Service):
 
     async def _tell(self, event: type[Any], job: Job, **facts: object) -> None:
         message: JobEvent = event(
-            event_id=event_id("job", job.job_id, job.attempt, job.postponed, event.__name__, facts.get("progress", "")),
+            event_id=event_id(
+                "job", job.job_id, job.attempt, job.postponed, event.__name__, facts.get("progress", "")
+            ),
             project_id=job.project_id,
             job_id=job.job_id,
             attempt=job.attempt,

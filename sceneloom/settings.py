@@ -1,4 +1,4 @@
-"""What an operator may set: by environment (`SCENELOOM_*`), by `.env`, or by a flag. Read once, at the edge."""
+"""What an operator may set: by environment (`SCENELOOM_*`), `.env` or a flag. Read once, at the edge."""
 
 from pathlib import Path
 from typing import Literal
@@ -14,9 +14,13 @@ class Settings(BaseSettings):
         env_prefix="SCENELOOM_", env_file=".env", frozen=True, extra="ignore", env_ignore_empty=True
     )
 
-    broker: str = Field("kafka://127.0.0.1:9092", description="Kafka bootstrap servers: kafka://HOST:PORT[,…]")
+    broker: str = Field(
+        "kafka://127.0.0.1:9092", description="Kafka bootstrap servers: kafka://HOST:PORT[,…]"
+    )
     app_id: str = Field(
-        "sceneloom", pattern=r"^[a-zA-Z0-9._-]{1,64}$", description="Names the consumer group and the changelogs."
+        "sceneloom",
+        pattern=r"^[a-zA-Z0-9._-]{1,64}$",
+        description="Names the consumer group and the changelogs.",
     )
     topic_prefix: str = Field(
         "", pattern=r"^[a-zA-Z0-9._-]{0,64}$", description="Stands before every topic name."
@@ -33,12 +37,14 @@ class Settings(BaseSettings):
     )
     assets_public_url: str = Field("", description="Base of the asset URLs in events, where it differs.")
     embedded_broker: bool = Field(
-        False, description="The broker is the embedded one, which wants one message a batch."  # noqa: FBT003 -- a default
+        default=False, description="The broker is the embedded one, which wants one message a batch."
     )
     instance: str = Field("", description="A fixed name of this worker, for restarts without a rebalance.")
     commit_seconds: float = Field(1.0, gt=0, le=60, description="Seconds between offset commits.")
     ack_seconds: float = Field(60.0, ge=5, le=600, description="Seconds that the broker has to acknowledge.")
-    session_seconds: float = Field(10.0, ge=1, le=300, description="Seconds until a silent worker is replaced.")
+    session_seconds: float = Field(
+        10.0, ge=1, le=300, description="Seconds until a silent worker is replaced."
+    )
     image_provider: str = Field("storyboard", description="Who makes pictures.")
     speech_provider: str = Field("offline", description="Who speaks narration.")
     clip_provider: str = Field("motion", description="Who makes clips.")
@@ -47,7 +53,7 @@ class Settings(BaseSettings):
     parallel_clips: int = Field(1, ge=1, le=64, description="Clips made at the same time.")
     parallel_renders: int = Field(1, ge=1, le=16, description="Films rendered at the same time.")
     allow_private_downloads: bool = Field(
-        False, description="Fetch pictures from private and loopback addresses too."  # noqa: FBT003 -- a default
+        default=False, description="Fetch pictures from private and loopback addresses too."
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="How much is logged.")
     log_format: Literal["text", "json"] = Field("text", description="Log lines for people or for machines.")

@@ -15,7 +15,7 @@ from models.commands import (
     SubmitProject,
     TakeOverProject,
 )
-from models.job import (
+from models.job_events import (
     JobFailed,
     JobPostponed,
     JobStillRunning,
@@ -152,6 +152,6 @@ def topic_of(message: Message) -> str:
 
 
 def partition_of(project_id: str, partitions: int) -> int:
-    """Return the partition of a project on every keyed topic: Kafka's murmur2, as all of its clients compute it."""
+    """Return the partition of a project on every keyed topic, by Kafka's murmur2, as all clients do."""
     everyone = list(range(partitions))
     return int(DefaultPartitioner()(project_id.encode(), everyone, everyone))

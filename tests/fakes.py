@@ -6,10 +6,11 @@ from typing import TypeVar
 
 from models.checks import parse_request
 from models.commands import Want
-from models.job import Job, Offer
+from models.job import Job
 from models.ports import Message
 from models.project import Project
 from models.request import ProjectRequest
+from models.work import Offer
 
 M = TypeVar("M")
 

@@ -7,26 +7,21 @@ from typing import Any
 import pytest
 
 from models.errors import ErrorCode, ProviderFailure
-from models.job import (
-    ClipRequest,
-    ImageRequest,
-    Job,
+from models.job import Job
+from models.job_events import (
     JobFailed,
-    JobKind,
     JobPostponed,
     JobStillRunning,
     JobSubmitted,
     JobSucceeded,
-    Offer,
-    Output,
     PollStalled,
-    Source,
     SubmitIntended,
     SubmitOutcomeUnknown,
 )
 from models.lifecycle import JobStatus, SubmitState
 from models.ports import TaskReport
 from models.shapes import AspectRatio
+from models.work import ClipRequest, ImageRequest, JobKind, Offer, Output, Source
 from sceneloom.assets.store import open_assets
 from sceneloom.runner import JobRunner
 from sceneloom.workshop.supplier import OutcomeUnknown, Progress

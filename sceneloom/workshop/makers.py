@@ -10,7 +10,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from models.errors import BadMedia, ErrorCode, ProviderFailure
-from models.job import ClipRequest, ImageRequest, Job, Output, RenderedScene, RenderRequest, SpeechRequest
+from models.job import Job
 from models.ports import (
     AssetStore,
     TaskReport,
@@ -20,6 +20,7 @@ from models.ports import (
     Word,
 )
 from models.shapes import Size
+from models.work import ClipRequest, ImageRequest, Output, RenderedScene, RenderRequest, SpeechRequest
 from sceneloom.assets.checks import check_audio_async, check_image_async, check_video_async
 from sceneloom.assets.download import download
 from sceneloom.rendering.errors import RenderFailed
@@ -96,9 +97,7 @@ class SpeechMaker:
         if speech.words:
             words = orjson.dumps([word.model_dump() for word in speech.words])
             captions_url = await self._assets.put(words, media_type="application/json")
-        return Output(
-            url=url, media_type=facts.media_type, seconds=facts.seconds, captions_url=captions_url
-        )
+        return Output(url=url, media_type=facts.media_type, seconds=facts.seconds, captions_url=captions_url)
 
 
 class ClipMaker:
@@ -162,9 +161,7 @@ class FilmMaker:
         report_url = await self._assets.put(
             report.model_dump_json(indent=2).encode(), media_type="application/json"
         )
-        return Output(
-            url=url, media_type="video/mp4", seconds=report.video.seconds, report_url=report_url
-        )
+        return Output(url=url, media_type="video/mp4", seconds=report.video.seconds, report_url=report_url)
 
     async def _film(self, request: RenderRequest, workspace: Path) -> Film:
         scenes = [await self._scene(scene, workspace) for scene in request.scenes]

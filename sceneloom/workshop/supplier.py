@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from models.job import Job, Output
+from models.errors import OutcomeUnknown
+from models.job import Job
 from models.ports import TaskReport
+from models.work import Output
+
+__all__ = ["Maker", "OutcomeUnknown", "Progress", "TaskMaker"]
 
 Progress = Callable[[float], None]
 """Hears shares from 0 to 1 while the work goes on."""
-
-
-class OutcomeUnknown(Exception):
-    """Nobody can tell whether the provider accepted the call: it must not be made again by itself."""
 
 
 @runtime_checkable

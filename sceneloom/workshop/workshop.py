@@ -10,9 +10,10 @@ import structlog
 
 from models.commands import Want
 from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
-from models.job import ClipRequest, ImageRequest, Job, JobKind, Offer, Output, Source
+from models.job import Job
 from models.policy import POLL_SCHEDULE, deadline
 from models.ports import AssetStore, TaskReport
+from models.work import ClipRequest, ImageRequest, JobKind, Offer, Output, Source
 from sceneloom.workshop.supplier import Maker, Progress, TaskMaker
 
 _log = structlog.get_logger(__name__)
@@ -49,7 +50,7 @@ class Workshop:
         self._assets = assets
 
     def offer_for(self, want: Want, /) -> Offer:
-        """Return who makes what *want* asks for; a name that nobody has here fails when its job is worked on."""
+        """Return who makes what *want* asks for; a name that nobody has here fails with its job."""
         name = want.provider or self._usual[want.kind]
         supplier = self._suppliers.get((want.kind, name))
         return supplier.offer if supplier else Offer(provider=name, model="unknown")
@@ -139,7 +140,7 @@ class Workshop:
         return output
 
     def _is_cacheable(self, job: Job) -> bool:
-        """A picture that somebody else keeps may change, so it is fetched anew."""
+        """Tell whether equal requests have equal outputs: a picture that somebody else keeps may change."""
         match job.request:
             case ImageRequest(picture_url=str(url)) | ClipRequest(first_frame_url=str(url)):
                 return self._assets.owns(url)

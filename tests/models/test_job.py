@@ -6,24 +6,21 @@ from typing import Any
 import pytest
 
 from models.errors import ErrorCode
-from models.job import (
-    ClipRequest,
-    Job,
+from models.job import Job
+from models.job_events import (
     JobFailed,
     JobPostponed,
     JobStillRunning,
     JobSubmitted,
     JobSucceeded,
-    Offer,
-    Output,
     PollStalled,
-    Source,
     SubmitIntended,
     SubmitOutcomeUnknown,
 )
 from models.lifecycle import JobStatus, SubmitState
 from models.scene_work import taken_up
 from models.shapes import AspectRatio
+from models.work import ClipRequest, Offer, Output, Source
 from tests.fakes import START
 
 OUTPUT = Output(url="mem://clip.mp4", media_type="video/mp4", seconds=5.0)

@@ -19,9 +19,9 @@ from models.events import (
     ScenesRequested,
 )
 from models.identifiers import FILM
-from models.job import Assets, RenderRequest, Tally
 from models.lifecycle import ProjectState, SceneStatus
 from models.project import Project
+from models.work import Assets, RenderRequest, Tally
 from tests.fakes import START, a_request
 
 LATER = START + timedelta(minutes=1)

@@ -167,6 +167,13 @@ def test_the_same_script_fits_another_platform() -> None:
     assert draft_request(a_request(aspect_ratio="16:9", scenes=scenes)).faults == ()
 
 
+def test_a_platform_that_cannot_be_read_has_no_limit() -> None:
+    scenes = [a_scene(narration="word " * 300)] * 2
+
+    assert rules(a_request(platform="vine", scenes=scenes)) == {"platform": "unknown_value"}
+    assert rules(a_request(aspect_ratio="4:3", scenes=scenes)) == {"aspect_ratio": "unknown_value"}
+
+
 def test_scenes_without_words_fill_a_platform_too() -> None:
     assert rules(a_request(scenes=[{"prompt": "x"}] * 91)) == {"scenes": "script_too_long"}
     assert rules(a_request(scenes=[{"prompt": "x", "duration_seconds": 60}] * 4)) == {
