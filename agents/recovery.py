@@ -1,10 +1,12 @@
 """The recovery agent: after a restart or a rebalance, takes up what was in flight."""
 
+from collections import defaultdict
 from collections.abc import Collection
 
 from models.commands import TakeOverProject
 from models.identifiers import event_id
 from models.ports import JobQueue, JobStore, ProjectStore, Publisher
+from models.work import Tally
 
 
 class RecoveryAgent:
@@ -25,15 +27,21 @@ class RecoveryAgent:
 
         Work of partitions that this worker already had was not interrupted, only its queue was emptied.
         """
-        jobs = list(self._jobs.open_jobs(partitions))
-        for job in jobs:
-            self._queue.take(job)
-        projects = list(self._projects.open_projects(new))
-        for project in projects:
+        opened = {project.project_id: project for project in self._projects.open_projects(new)}
+        kept: defaultdict[str, Tally] = defaultdict(Tally)
+        waiting = 0
+        for job in self._jobs.jobs(partitions):
+            if not job.finished:
+                self._queue.take(job)
+                waiting += 1
+            elif job.project_id in opened:
+                kept[job.project_id] += job.tally
+        for project in opened.values():
             command = TakeOverProject(
                 project_id=project.project_id,
                 command_id=event_id("takeover", project.project_id, project.version),
                 expected_version=project.version,
+                kept=kept[project.project_id],
             )
             await self._publisher.publish(command)
-        return len(jobs), len(projects)
+        return waiting, len(opened)

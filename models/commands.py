@@ -10,7 +10,7 @@ from pydantic import Field
 
 from models.identifiers import Identifier
 from models.values import Value
-from models.work import JobKind, JobRequest
+from models.work import JobKind, JobRequest, Tally
 
 
 class _ProjectCommand(Value):
@@ -40,9 +40,13 @@ class RetryProject(_ProjectCommand):
 
 
 class TakeOverProject(_ProjectCommand):
-    """A worker has taken the project up after a restart or a rebalance; sent by the recovery agent."""
+    """A worker has taken the project up after a restart or a rebalance; sent by the recovery agent.
+
+    `kept` is what its jobs that were finished by then had cost.
+    """
 
     type: Literal["TakeOverProject"] = "TakeOverProject"
+    kept: Tally = Tally()
 
 
 ProjectCommand = Annotated[

@@ -48,14 +48,16 @@ def decide(project: Project, message: Message, *, now: datetime) -> tuple[Event,
         case RetryProject():
             _expect(project, message.expected_version)
             _may_become(project, ProjectState.GENERATING_SCENES)
-            event = facts.resumed(project, facts.taken_up(project, "retry", message.command_id, now))
+            resumption = facts.taken_up(project, "retry", message.command_id, now, kept=project.tally)
+            event = facts.resumed(project, resumption)
             after = project.evolve(event)
             return event, facts.work_requested(after, facts.next_moment(after, now))
         case TakeOverProject():
             last = project.resumed.moment.version if project.resumed else 0
             if not project.is_open or (message.expected_version or 0) < last:
                 return ()  # the interruption that it tells of is already noted
-            return (facts.resumed(project, facts.taken_up(project, "takeover", message.command_id, now)),)
+            resumption = facts.taken_up(project, "takeover", message.command_id, now, kept=message.kept)
+            return (facts.resumed(project, resumption),)
         case _:
             return _received(project, message, now)
 

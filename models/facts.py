@@ -134,13 +134,13 @@ def next_moment(project: Project, now: datetime) -> Moment:
     return Moment(version=project.version + 1, at=now)
 
 
-def taken_up(project: Project, reason: str, command_id: str, now: datetime) -> Resumption:
-    """Describe that the work is taken up again now, keeping what is finished."""
+def taken_up(project: Project, reason: str, command_id: str, now: datetime, *, kept: Tally) -> Resumption:
+    """Describe that the work is taken up again now, and what is *kept* of it."""
     return Resumption.model_validate(
         {
             "reason": reason,
             "command_id": command_id,
             "moment": next_moment(project, now),
-            "kept": Tally() + project.tally,
+            "kept": kept,
         }
     )

@@ -196,8 +196,8 @@ class JobStore(Protocol):
         """Keep *job* as the latest; only while handling a message of its partition."""
         ...
 
-    def open_jobs(self, partitions: Collection[int], /) -> Iterable[Job]:
-        """Return the jobs of *partitions* that are not finished."""
+    def jobs(self, partitions: Collection[int], /) -> Iterable[Job]:
+        """Return all jobs of *partitions*."""
         ...
 
 

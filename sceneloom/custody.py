@@ -15,8 +15,6 @@ from sceneloom.topics import partition_of
 _TICK_SECONDS: Final = 0.1
 _log = structlog.get_logger(__name__)
 
-Closer = Callable[[], Awaitable[None]]
-
 
 class Custody(Service):
     """Watches which partitions this worker holds, and hands their open work to the runner.
@@ -33,7 +31,9 @@ class Custody(Service):
         self._rebalances: int | None = None
         self._held: frozenset[int] = frozenset()
 
-    def entrust(self, runner: JobRunner, recovery: RecoveryAgent, closers: Sequence[Closer]) -> None:
+    def entrust(
+        self, runner: JobRunner, recovery: RecoveryAgent, closers: Sequence[Callable[[], Awaitable[None]]]
+    ) -> None:
         """Name who works on the partitions, and what is to be closed at the end."""
         self._runner = runner
         self._recovery = recovery

@@ -28,6 +28,7 @@ from sceneloom.topics import JOB_EVENTS, PROJECT_STATES, SCENE_REQUESTS
 _STOP_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.2
 _LOG_LINES: Final = 15
+_WORKER: Final = ("-m", "sceneloom", "worker", "--until-stdin-closes")
 _EXAMPLE: Final = Path("examples") / "lighthouse.yaml"
 
 
@@ -73,7 +74,7 @@ class Demo:
         environment |= {f"SCENELOOM_{name.upper()}": str(value) for name, value in self._chosen.items()}
         with self.log.open("ab") as output:
             self._worker = subprocess.Popen(
-                [sys.executable, "-m", "sceneloom", "worker", "--until-stdin-closes"],
+                [sys.executable, *_WORKER],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

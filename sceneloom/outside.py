@@ -1,6 +1,6 @@
 """Everything that leaves the process, made from the settings: the part that tests replace."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -9,7 +9,6 @@ from models.ports import Admission, AssetStore, Clock
 from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
-from sceneloom.custody import Closer
 from sceneloom.providers import voices
 from sceneloom.providers.motion import Motion
 from sceneloom.providers.speech import OfflineSpeech
@@ -20,6 +19,9 @@ from sceneloom.rendering.renderer import Renderer
 from sceneloom.settings import Settings
 from sceneloom.workshop.makers import ClipMaker, FilmMaker, PictureMaker, SpeechMaker, fetch_from
 from sceneloom.workshop.workshop import Supplier
+
+Closer = Callable[[], Awaitable[None]]
+"""Closes something that was opened for the worker."""
 
 OFFLINE_POLLS: Final = (0.5,) * 240
 """A local clip is looked at twice a second."""

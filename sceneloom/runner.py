@@ -100,7 +100,7 @@ class JobRunner(Service):
             task.cancel()
 
     def release(self) -> None:
-        """Forget the queue, as partitions may have gone. Calls in flight end by themselves and are reported."""
+        """Forget the queue, as partitions may have gone; calls in flight are still reported."""
         # Intents stay known: they are ours, and not acted on yet, whoever had the partition in between.
         self._jobs.clear()
         self._due.clear()

@@ -42,11 +42,18 @@ PROJECTS_TABLE: Final = "projects"
 JOBS_TABLE: Final = "jobs"
 
 _DAY_MS: Final = 24 * 60 * 60 * 1000
+_LARGEST_MESSAGE: Final = 4 * 1024 * 1024
+_HEADERS: Final = 64 * 1024
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
-def _kept(days: int) -> dict[str, str]:
-    return {"cleanup.policy": "delete", "retention.ms": str(days * _DAY_MS)}
+def _kept(days: int, largest: int = _LARGEST_MESSAGE) -> dict[str, str]:
+    """Keep messages for *days*: also those too large for us, which must still become dead letters."""
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(days * _DAY_MS),
+        "max.message.bytes": str(largest),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,9 @@ def topic_specs(settings: Settings) -> Iterator[TopicSpec]:
     }
     for topic, config in kept.items():
         yield TopicSpec(topic_name(settings, topic), settings.partitions, settings.replication, config)
-    yield TopicSpec(topic_name(settings, DEAD_LETTERS), 1, settings.replication, _kept(30))
+    yield TopicSpec(
+        topic_name(settings, DEAD_LETTERS), 1, settings.replication, _kept(30, _LARGEST_MESSAGE + _HEADERS)
+    )
     for table in (PROJECTS_TABLE, JOBS_TABLE):
         yield TopicSpec(
             changelog_name(settings, table), settings.partitions, settings.replication, _COMPACTED

@@ -25,11 +25,11 @@ class JobTable:
         """Keep *job* as the latest; only while handling a message of its partition."""
         self._table[job.job_id.encode()] = job
 
-    def open_jobs(self, partitions: Collection[int], /) -> Iterator[Job]:
-        """Return the jobs of *partitions* that are not finished.
+    def jobs(self, partitions: Collection[int], /) -> Iterator[Job]:
+        """Return all jobs of *partitions*.
 
         A memory table also shows rows of partitions that have moved away, so each row's own is looked at.
         """
         for job in cast("list[Job]", list(self._table.values())):
-            if not job.finished and partition_of(job.project_id, self._partitions) in partitions:
+            if partition_of(job.project_id, self._partitions) in partitions:
                 yield job

@@ -62,8 +62,8 @@ class MemoryJobs:
         assert known is None or job.version > known.version
         self.rows[job.job_id] = job
 
-    def open_jobs(self, partitions: Collection[int], /) -> Iterator[Job]:
-        return (job for job in self.rows.values() if not job.finished)
+    def jobs(self, partitions: Collection[int], /) -> Iterator[Job]:
+        return iter(list(self.rows.values()))
 
 
 class Queue:
@@ -115,7 +115,10 @@ def a_request(scenes: int = 2, *, narrated: bool = True, title: str = "The light
         "title": title,
         "user_id": "u1",
         "scenes": [
-            {"prompt": f"scene {n}", **({"narration": f"This is scene {n}."} if narrated else {})}
+            {
+                "prompt": f"{title}, scene {n}",
+                **({"narration": f"{title}, scene {n}."} if narrated else {}),
+            }
             for n in range(1, scenes + 1)
         ],
     }

@@ -37,6 +37,7 @@ def test_the_distributions_that_would_do_so_are_refused_and_locked_nowhere() -> 
 
     assert {"openai-agents<0", "tables<0"} <= set(constraints)
     for lock in ("requirements.lock", "requirements-dev.lock"):
-        locked = {line.split("==")[0] for line in (ROOT / lock).read_text("utf-8").splitlines() if "==" in line}
+        lines = (ROOT / lock).read_text("utf-8").splitlines()
+        locked = {line.split("==")[0] for line in lines if "==" in line}
         assert "pydantic" in locked
         assert locked.isdisjoint({"openai-agents", *OURS})

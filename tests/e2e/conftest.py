@@ -1,11 +1,11 @@
-"""A stage for one test: topics of its own on the session's broker, workers, and a reader of what comes out."""
+"""A stage for one test: topics of its own on the session's broker, workers, and what comes out."""
 
 import asyncio
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from models.snapshot import ProjectSnapshot
 from sceneloom.client import Reader, read_state
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import ensure_topics
-from sceneloom.topics import PROJECT_REQUESTS, topic_name
+from sceneloom.topics import JOB_EVENTS, PROJECT_REQUESTS, PROJECT_STATES, topic_name
 from tests.e2e.house import Ledger
 from tests.kafka_fixtures import TestBroker
 
@@ -61,21 +61,24 @@ class Stage:
         self, key: str | None, value: Mapping[str, Any] | bytes | None, topic: str = PROJECT_REQUESTS
     ) -> None:
         raw = value if isinstance(value, bytes) or value is None else orjson.dumps(value)
+        await self.send_all([(key, raw)], topic)
+
+    async def send_all(
+        self, messages: Iterable[tuple[str | None, bytes | None]], topic: str = PROJECT_REQUESTS
+    ) -> None:
+        name = topic_name(self.settings, topic)
         async with AIOKafkaProducer(
             bootstrap_servers=self.settings.bootstrap, acks="all", max_request_size=8_000_000
         ) as producer:
-            await producer.send_and_wait(
-                topic_name(self.settings, topic), raw, key=None if key is None else key.encode()
-            )
+            for key, value in messages:
+                await producer.send_and_wait(name, value, key=None if key is None else key.encode())
 
     async def submit(self, project_id: str, request: Mapping[str, Any]) -> None:
         await self.send(
             project_id, {"type": "SubmitProject", "project_id": project_id, "request": dict(request)}
         )
 
-    async def until(
-        self, project_id: str, reached: Callable[[ProjectSnapshot], bool]
-    ) -> ProjectSnapshot:
+    async def until(self, project_id: str, reached: Callable[[ProjectSnapshot], bool]) -> ProjectSnapshot:
         """Wait for a snapshot of the project that is as *reached* wants it."""
         latest: ProjectSnapshot | None = None
         for _ in range(int(PATIENCE_SECONDS / 0.2)):
@@ -85,12 +88,32 @@ class Stage:
             for number, worker in enumerate(self.workers):
                 assert worker.poll() in {None, -signal.SIGKILL}, self.log(number)[-3000:]
             await asyncio.sleep(0.2)
-        raise AssertionError(f"not reached: {latest}\n{self.log(len(self.workers) - 1)[-3000:]}")
+        where = latest and (latest.state, latest.version)
+        raise AssertionError(f"not reached, but {where}\n{self.log(len(self.workers) - 1)[-2000:]}")
+
+    async def until_all(
+        self, names: Iterable[str], reached: Callable[[ProjectSnapshot], bool]
+    ) -> dict[str, ProjectSnapshot]:
+        """Wait until the latest snapshots of all projects *names* are as *reached* wants them."""
+        latest: dict[str, ProjectSnapshot] = {}
+        for _ in range(int(PATIENCE_SECONDS / 0.5)):
+            for record in await self.records(PROJECT_STATES):
+                latest[record.key.decode()] = ProjectSnapshot.model_validate_json(record.value)
+            if all(name in latest and reached(latest[name]) for name in names):
+                return latest
+            await asyncio.sleep(0.5)
+        open_ones = [name for name in names if name not in latest or not reached(latest[name])]
+        raise AssertionError(f"not reached: {open_ones}\n{self.log(len(self.workers) - 1)[-2000:]}")
 
     async def records(self, topic: str) -> list[ConsumerRecord]:
         """Return everything on *topic* now."""
         async with Reader(self.settings, topic) as reader:
             return [record async for record in reader.history()]
+
+    async def succeeded(self) -> set[str]:
+        """Return the jobs, as the ledger names them, whose success was reported."""
+        events = [orjson.loads(record.value) for record in await self.records(JOB_EVENTS)]
+        return {f"{e['job_id']} {e['attempt']}" for e in events if e["type"] == "JobSucceeded"}
 
     async def until_records(self, topic: str, count: int) -> list[ConsumerRecord]:
         """Wait until *topic* holds *count* messages, and return them."""

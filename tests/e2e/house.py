@@ -1,9 +1,9 @@
 """A worker of the real system whose providers are quick, and write down every asset they make.
 
-    python -m tests.e2e.house      settings by SCENELOOM_*, and:
-    HOUSE_LEDGER   a file that gets a line `JOB_ID ATTEMPT` for each asset, before the asset is reported
-    HOUSE_SECONDS  how long an asset takes
-    HOUSE_FAILS    part of a prompt whose picture is refused
+python -m tests.e2e.house      settings by SCENELOOM_*, and:
+HOUSE_LEDGER   a file that gets a line `JOB_ID ATTEMPT` for each asset, before the asset is reported
+HOUSE_SECONDS  how long an asset takes
+HOUSE_FAILS    part of a prompt whose picture is refused
 """
 
 import asyncio
@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 from models.errors import ErrorCode, ProviderFailure
-from models.job import ImageRequest, Job, JobKind, Offer, Output
+from models.job import Job
 from models.ports import AssetStore
+from models.work import ImageRequest, JobKind, Offer, Output
 from sceneloom.app import create_app, run
 from sceneloom.assets.store import open_assets
 from sceneloom.outside import Outside, SystemClock, create_admission

@@ -220,7 +220,9 @@ def test_a_delayed_scene_is_told_once_and_in_the_users_words() -> None:
 
 def test_a_takeover_notes_what_was_kept_once_for_each_interruption() -> None:
     project = told(submitted(), completed(FIRST))
-    takeover = TakeOverProject(project_id="p1", command_id="t1", expected_version=project.version)
+    takeover = TakeOverProject(
+        project_id="p1", command_id="t1", expected_version=project.version, kept=BOUGHT
+    )
 
     project = told(project, takeover)
 

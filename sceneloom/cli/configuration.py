@@ -1,0 +1,109 @@
+"""Reads the settings for a command, and explains a wrong one by its name."""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pydantic import SecretStr, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import DotEnvSettingsSource
+
+from sceneloom.cli.console import warn
+from sceneloom.cli.outcomes import Outcome, Stop
+from sceneloom.settings import Settings
+
+PREFIX: Final = "SCENELOOM_"
+_OTHERS: Final = frozenset({"DEBUG", "KAFKA_JARS", "KAFKA_IMAGE", "TEST_BROKER", "ALLOW_NO_KAFKA"})
+"""What we read from the environment beside the settings."""
+
+_LOGIN: Final = re.compile(r"(?<=//)[^/@\s]+@")
+
+
+def load_settings(**flags: object) -> Settings:
+    """Return the settings, where a flag that is given beats the environment, and that beats `.env`.
+
+    Raises `Stop` with one line for each wrong value.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    _warn_of_unknown()
+    try:
+        return Settings(**given)  # type: ignore[arg-type]  # checked by the model itself
+    except ValidationError as error:
+        lines = [f"{_written_as(fault, given)}: {_explained(fault)}" for fault in error.errors()]
+        raise Stop("\n".join(lines), Outcome.INVALID) from error
+
+
+def variable(field: str) -> str:
+    """Return the environment name of a setting."""
+    return f"{PREFIX}{field.upper()}"
+
+
+def origins(settings: Settings, flags: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
+    """Yield every setting as its name, its value (secrets hidden) and where it came from."""
+    environment, dotenv = _names(os.environ), _names(_dotenv())
+    for field in type(settings).model_fields:
+        name = variable(field)
+        if flags.get(field) is not None:
+            origin = "flag"
+        elif name in environment:
+            origin = "environment"
+        else:
+            origin = ".env" if name in dotenv else "default"
+        yield field, shown(getattr(settings, field)), origin
+
+
+def shown(value: object) -> str:
+    """Write a setting's value, without a password in it."""
+    return "(hidden)" if isinstance(value, SecretStr) else _LOGIN.sub("(hidden)@", str(value))
+
+
+def _dotenv() -> Mapping[str, str | None]:
+    try:
+        return DotEnvSettingsSource(Settings).env_vars
+    except (OSError, UnicodeDecodeError) as error:
+        raise Stop(f".env cannot be read: {error}", Outcome.INVALID) from error
+
+
+def _names(variables: Mapping[str, str | None]) -> frozenset[str]:
+    """Return the names of the variables that say something, in capitals: Settings reads them in any case."""
+    return frozenset(name.upper() for name, value in variables.items() if value)
+
+
+def _warn_of_unknown() -> None:
+    known = {variable(field) for field in Settings.model_fields} | {f"{PREFIX}{name}" for name in _OTHERS}
+    for name in sorted(_names(os.environ) | _names(_dotenv())):
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+            advice = f"did you mean {near[0]}?" if near else "`sceneloom config show` lists all there are"
+            warn(f"{name} is no setting; {advice}")
+
+
+def _written_as(fault: ErrorDetails, flags: Mapping[str, object]) -> str:
+    field = str(fault["loc"][0]) if fault["loc"] else "settings"
+    return f"--{field.replace('_', '-')}" if field in flags else variable(field)
+
+
+_RULES: Final[Mapping[str, str]] = {
+    "greater_than_equal": "{ge:g} or more",
+    "greater_than": "more than {gt:g}",
+    "less_than_equal": "{le:g} or less",
+    "less_than": "less than {lt:g}",
+    "literal_error": "{expected}",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
+    "string_pattern_mismatch": "made of letters, digits, dots, underscores and hyphens, at most 64",
+}
+
+
+def _explained(fault: ErrorDetails) -> str:
+    context: dict[str, Any] = fault.get("ctx", {})
+    value = _LOGIN.sub("(hidden)@", str(fault["input"]))
+    value = value if value and value.isprintable() and " " not in value else repr(value)
+    if fault["type"] == "value_error":
+        return f"{value} will not do: {context['error']}"
+    rule = _RULES.get(fault["type"])
+    return f"{value} is not {rule.format(**context)}" if rule else f"{value}: {fault['msg']}"

@@ -1,0 +1,41 @@
+"""The command that shows everything at once: demo."""
+# ruff: noqa: PLC0415 -- --help must not load what only a run needs
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sceneloom.cli import options
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this module to *app*."""
+    app.command()(demo)
+
+
+def demo(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A request; by default examples/lighthouse.yaml.")
+    ] = None,
+    *,
+    crash: Annotated[
+        bool, typer.Option("--crash", help="Kill the worker in the middle, and prove that nothing is lost.")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the demo's folder: assets, logs.")] = False,
+    to: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the video goes.")] = Path("out"),
+    as_json: options.AsJson = False,
+) -> None:
+    """Make a video now, with nothing set up.
+
+    Runs a broker in memory and a worker, submits one request, and ends both. No keys, no Docker, no Java.
+    With --json the last line is one object: project_id, state, video, seconds, receipt.
+
+    \b
+    Examples:
+      sceneloom demo
+      sceneloom demo --crash
+    """  # noqa: D301 -- \b keeps the lines of an example apart
+    from sceneloom.cli.showing import run_demo
+
+    run_demo(file, kill=crash, keep=keep, to=to, as_json=as_json)

@@ -1,0 +1,83 @@
+"""Brings home what a finished project has made, and tells how it ended."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from models.errors import AssetMissing
+from models.events import Receipt
+from models.lifecycle import ProjectState
+from models.snapshot import ProjectSnapshot
+from sceneloom.assets.store import open_assets
+from sceneloom.cli import console
+from sceneloom.cli.outcomes import Outcome
+from sceneloom.settings import Settings
+
+
+def finish(settings: Settings, snapshot: ProjectSnapshot, video: Path, *, as_json: bool) -> None:
+    """Fetch the film to *video*, tell how the project ended, and end the command where it failed."""
+    place = asyncio.run(bring_home(settings, snapshot, video))
+    if as_json:
+        console.say_json(result(snapshot, place))
+    else:
+        tell(snapshot, place)
+    if snapshot.state is not ProjectState.COMPLETED:
+        raise typer.Exit(Outcome.FAILED)
+
+
+async def bring_home(settings: Settings, snapshot: ProjectSnapshot, video: Path) -> str | None:
+    """Copy the film to *video*, and its report beside it; return where the film is, None without one.
+
+    A film in a store that this machine cannot read stays there, and its URL is returned.
+    """
+    if snapshot.video_url is None:
+        return None
+    assets = open_assets(settings.asset_location, public_url=settings.assets_public_url or None)
+    video.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        await assets.get_file(snapshot.video_url, video)
+        if snapshot.report_url:
+            await assets.get_file(snapshot.report_url, report_beside(video))
+    except AssetMissing:
+        return snapshot.video_url
+    return str(video)
+
+
+def report_beside(video: Path) -> Path:
+    """Return where the report of the film at *video* lies: `NAME.report.json`."""
+    return video.with_name(f"{video.stem}.report.json")
+
+
+def tell(snapshot: ProjectSnapshot, place: str | None) -> None:
+    """Tell people how the project ended, where the film is, and what it cost."""
+    if snapshot.state is ProjectState.COMPLETED:
+        console.say(f"video    {place} ({snapshot.seconds or 0:.1f} s)")
+        if place and "://" not in place:
+            console.say(f"report   {report_beside(Path(place))}")
+    elif snapshot.state is ProjectState.FAILED:
+        console.note(f"failed: {snapshot.message}", style="red")
+        console.note(f"what is finished is kept; go on with `sceneloom retry {snapshot.project_id}`")
+    else:
+        console.note("the project was cancelled")
+    console.say(f"receipt  {receipt_line(snapshot.receipt)}")
+
+
+def receipt_line(receipt: Receipt) -> str:
+    """Write *receipt* for people."""
+    return (
+        f"bought {receipt.bought}, reused {receipt.reused}, cached {receipt.cached}, "
+        f"orphaned {receipt.orphaned}; spent ${receipt.spent_usd:.2f}, saved ${receipt.saved_usd:.2f}"
+    )
+
+
+def result(snapshot: ProjectSnapshot, place: str | None) -> dict[str, Any]:
+    """Return the one object that a script reads at the end."""
+    return {
+        "project_id": snapshot.project_id,
+        "state": snapshot.state.value,
+        "video": place,
+        "seconds": snapshot.seconds,
+        "receipt": snapshot.receipt.model_dump(mode="json"),
+    }

@@ -1,0 +1,201 @@
+"""Shows how a project stands while somebody watches: bars in a terminal, plain lines elsewhere."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from models.lifecycle import ProjectState, SceneStatus
+from models.snapshot import ProjectSnapshot, SceneSnapshot
+from sceneloom.cli import console
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_STATES: Final = {
+    ProjectState.CREATED: "accepted",
+    ProjectState.GENERATING_SCENES: "making the scenes",
+    ProjectState.RENDERING: "rendering the film",
+    ProjectState.COMPLETED: "completed",
+    ProjectState.FAILED: "failed",
+    ProjectState.CANCELLED: "cancelled",
+}
+_STATUSES: Final = {
+    SceneStatus.PENDING: "waiting",
+    SceneStatus.IN_PROGRESS: "in progress",
+    SceneStatus.COMPLETED: "completed",
+    SceneStatus.FAILED: "failed",
+}
+_STYLES: Final = {
+    SceneStatus.PENDING: "dim",
+    SceneStatus.IN_PROGRESS: "cyan",
+    SceneStatus.COMPLETED: "green",
+    SceneStatus.FAILED: "red",
+}
+_STEP: Final = 0.25
+"""Plain lines tell progress in these steps, so that a log stays readable."""
+
+
+class View(Protocol):
+    """Shows what comes."""
+
+    def show(self, snapshot: ProjectSnapshot) -> None:
+        """Show how the project stands now."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Write a line that stays."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def open_view(*, as_json: bool = False) -> View:
+    """Return the view that fits standard output; with *as_json*, one that leaves it alone."""
+    target = console.err() if as_json else console.out()
+    return Bars(target) if target.is_terminal else Lines(target)
+
+
+def state_words(state: ProjectState) -> str:
+    """Say *state* in plain English."""
+    return _STATES[state]
+
+
+def scene_words(scene: SceneSnapshot) -> str:
+    """Say in plain English how *scene* stands."""
+    return "delayed" if scene.delayed else _STATUSES[scene.status]
+
+
+def scene_name(scene_id: str) -> str:
+    """Name a scene as a person counts: `scene-003` is scene 3."""
+    number = scene_id.removeprefix("scene-")
+    return f"scene {int(number)}" if number.isdigit() else scene_id
+
+
+class Lines:
+    """One plain line for each change."""
+
+    def __init__(self, target: "Console") -> None:
+        self._console = target
+        self._said: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def show(self, snapshot: ProjectSnapshot) -> None:
+        """Write the lines that were not written yet."""
+        lines = list(self._lines(snapshot))
+        for line in lines:
+            if line not in self._said:
+                self.say(line)
+        # What is true no longer may become true, and be said, again: a scene that a retry takes up.
+        self._said = set(lines)
+
+    def say(self, text: str) -> None:
+        """Write a line."""
+        self._console.print(text)
+
+    def _lines(self, snapshot: ProjectSnapshot) -> Iterator[str]:
+        yield f"{snapshot.project_id}: {state_words(snapshot.state)}. {snapshot.message}"
+        for scene in snapshot.scenes:
+            if scene.status is SceneStatus.PENDING:
+                continue
+            why = f": {scene.message}" if scene.error_code or scene.delayed else ""
+            yield f"  {scene_name(scene.scene_id)}: {scene_words(scene)}{_stepped(scene)}{why}"
+        if snapshot.state is ProjectState.RENDERING and snapshot.render_progress >= _STEP:
+            yield f"  film: {_percent(snapshot.render_progress - snapshot.render_progress % _STEP)}"
+
+
+class Bars:
+    """A bar for each scene and one for the film, redrawn in place."""
+
+    def __init__(self, target: "Console") -> None:
+        from rich.live import Live  # noqa: PLC0415 -- loaded only where somebody watches
+
+        self._console = target
+        self._live = Live(console=target, refresh_per_second=8, transient=False)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def show(self, snapshot: ProjectSnapshot) -> None:
+        """Draw *snapshot*."""
+        self._live.update(drawing(snapshot), refresh=True)
+
+    def say(self, text: str) -> None:
+        """Write a line above the bars."""
+        self._console.print(text)
+
+
+class JsonLines:
+    """Each snapshot as one line of JSON."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def show(self, snapshot: ProjectSnapshot) -> None:
+        """Write *snapshot*."""
+        console.say_json(snapshot.model_dump(mode="json"))
+
+    def say(self, text: str) -> None:
+        """Write a line that is not data."""
+        console.note(text)
+
+
+def describe(snapshot: ProjectSnapshot) -> None:
+    """Write once how a project stands."""
+    console.say(f"{snapshot.project_id}: {snapshot.title}")
+    console.say(f"{state_words(snapshot.state)}. {snapshot.message}")
+    for scene in snapshot.scenes:
+        why = f": {scene.message}" if scene.error_code or scene.delayed else ""
+        console.say(f"  {scene_name(scene.scene_id)}: {scene_words(scene)}{why}")
+    if snapshot.video_url:
+        console.say(f"video    {snapshot.video_url}")
+
+
+def drawing(snapshot: ProjectSnapshot) -> "RenderableType":
+    """Draw *snapshot* as bars; titles and messages stand on lines of their own, for scripts of either way."""
+    from rich.console import Group  # noqa: PLC0415 -- as above
+    from rich.progress_bar import ProgressBar  # noqa: PLC0415 -- as above
+    from rich.table import Table  # noqa: PLC0415 -- as above
+    from rich.text import Text  # noqa: PLC0415 -- as above
+
+    bars = Table.grid(padding=(0, 2, 0, 0))
+    for no_wrap in (True, False, True, True):
+        bars.add_column(no_wrap=no_wrap)
+    for scene in snapshot.scenes:
+        done = 1.0 if scene.status is SceneStatus.COMPLETED else scene.progress
+        words = Text(scene_words(scene), style="yellow" if scene.delayed else _STYLES[scene.status])
+        bars.add_row(
+            scene_name(scene.scene_id), ProgressBar(1.0, done, width=30), _percent(done).rjust(4), words
+        )
+    film = 1.0 if snapshot.state is ProjectState.COMPLETED else snapshot.render_progress
+    bars.add_row(
+        "film", ProgressBar(1.0, film, width=30), _percent(film).rjust(4), state_words(snapshot.state)
+    )
+    troubles = [
+        Text(f"{scene_name(scene.scene_id)}: {scene.message}", style="red")
+        for scene in snapshot.scenes
+        if scene.error_code
+    ]
+    return Group(Text(snapshot.title, style="bold"), bars, *troubles, Text(snapshot.message))
+
+
+def _stepped(scene: SceneSnapshot) -> str:
+    if scene.status is not SceneStatus.IN_PROGRESS or scene.progress < _STEP:
+        return ""
+    return f" {_percent(scene.progress - scene.progress % _STEP)}"
+
+
+def _percent(part: float) -> str:
+    return f"{part:.0%}"

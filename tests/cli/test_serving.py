@@ -1,0 +1,106 @@
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sceneloom import app
+from sceneloom.brokers.process import free_ports
+from sceneloom.cli.outcomes import Outcome
+from sceneloom.settings import Settings
+from sceneloom.topic_admin import list_topics
+from tests.cli.conftest import Run
+from tests.kafka_fixtures import TestBroker
+from tests.stage import settings_for
+
+
+def started(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-u", "-m", "sceneloom", *(str(each) for each in arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_embedded_broker_says_how_to_use_it_and_stops_cleanly(number: signal.Signals) -> None:
+    (port,) = free_ports(1)
+    broker = started("broker", "--port", port)
+    assert broker.stdout
+    assert broker.stdout.readline() == f"export SCENELOOM_BROKER=kafka://127.0.0.1:{port}\n"
+    assert broker.stdout.readline() == "export SCENELOOM_EMBEDDED_BROKER=true\n"
+    states = asyncio.run(list_topics(Settings(broker=f"kafka://127.0.0.1:{port}")))
+    assert all(state.found is None for state in states)
+    broker.send_signal(number)
+    _, errors = broker.communicate(timeout=30)
+    assert broker.returncode == Outcome.DONE
+    assert errors.endswith("the broker has stopped\n")
+
+
+def test_a_port_that_is_taken_is_explained(run: Run) -> None:
+    (port,) = free_ports(1)
+    first = started("broker", "--port", port, "--json")
+    assert first.stdout
+    assert json.loads(first.stdout.readline()) == {"broker": f"kafka://127.0.0.1:{port}", "embedded": True}
+    second = started("broker", "--port", port)
+    _, errors = second.communicate(timeout=30)
+    first.terminate()
+    first.communicate(timeout=30)
+    assert second.returncode == Outcome.UNREACHABLE
+    assert errors == f"error: port {port} is taken: choose another, or end what listens there\n"
+
+
+def test_a_worker_creates_the_topics_and_ends_with_the_code_of_its_app(
+    run: Run, broker: TestBroker, unique: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran: list[Settings] = []
+
+    def run_worker(settings: Settings) -> int:
+        ran.append(settings)
+        return 7
+
+    monkeypatch.setattr(app, "run_worker", run_worker)
+    flags = {
+        "--broker": f"kafka://{broker.bootstrap}",
+        "--topic-prefix": f"{unique}-",
+        "--partitions": 3,
+        "--store": "rocksdb",
+        "--data-folder": tmp_path / "w1",
+        "--log-level": "WARNING",
+    }
+    ended = run("worker", *(part for flag in flags.items() for part in flag))
+    assert ended.exit_code == 7
+    assert ended.stderr.count("created topic") == 9
+    (settings,) = ran
+    assert (settings.partitions, settings.store, settings.log_level) == (3, "rocksdb", "WARNING")
+    wanted = settings_for(broker.bootstrap, f"{unique}-").model_copy(update={"partitions": 3})
+    assert not any(state.faults for state in asyncio.run(list_topics(wanted)))
+
+
+def test_a_worker_does_not_start_on_topics_that_are_otherwise(
+    run: Run, broker: TestBroker, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "run_worker", lambda _settings: pytest.fail("it must not run"))
+    places = ("--broker", f"kafka://{broker.bootstrap}", "--topic-prefix", f"{unique}-")
+    run("topics", "create", *places, "--partitions", 2)
+    refused = run("worker", *places, "--partitions", 3)
+    assert refused.exit_code == Outcome.INVALID
+    assert "found 2, wanted 3" in refused.stderr
+
+
+def test_a_tethered_process_ends_when_its_starter_lets_go() -> None:
+    code = (
+        "import signal, sys, time; from sceneloom.cli.tether import end_with_stdin;"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(33)); end_with_stdin();"
+        "print('ready', flush=True); time.sleep(60)"
+    )
+    reading, writing = os.pipe()
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=reading, stdout=subprocess.PIPE, text=True)
+    os.close(reading)
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    assert process.poll() is None
+    os.close(writing)
+    process.communicate(timeout=30)
+    assert process.returncode == 33
