@@ -73,20 +73,26 @@ class ProjectsAgent:
         elif project.request == request:
             await self._tell(project, decisions.resubmit(project))
         else:
-            await self._refuse(
-                project, command_id, "project_exists", "this project id is taken by another request"
-            )
+            named = command.model_copy(update={"command_id": command_id})
+            taken = "this project id is taken by another request"
+            await self._refuse(named, rule="project_exists", message=taken, version=project.version)
 
     async def _command(self, command: CancelProject | RetryProject) -> None:
         project = self._projects.get(command.project_id)
         if project is None:
-            raise UnknownProject(command.project_id)
+            unknown = UnknownProject(command.project_id)
+            await self._refuse(command, rule="unknown_project", message=str(unknown), version=0)
+            raise unknown
         try:
             await self._apply(project, command)
         except VersionConflict as conflict:
-            await self._refuse(project, command.command_id, "version_conflict", str(conflict))
+            await self._refuse(
+                command, rule="version_conflict", message=str(conflict), version=project.version
+            )
         except IllegalTransition as illegal:
-            await self._refuse(project, command.command_id, "illegal_transition", str(illegal))
+            await self._refuse(
+                command, rule="illegal_transition", message=str(illegal), version=project.version
+            )
 
     async def _apply(self, project: Project, message: decisions.Message) -> None:
         known = decisions.recall(project, message)
@@ -110,15 +116,22 @@ class ProjectsAgent:
                 await self._publisher.publish(order)
         await self._publisher.publish(snapshot(project))
 
-    async def _refuse(self, project: Project, command_id: str, rule: str, message: str) -> None:
+    async def _refuse(
+        self,
+        command: SubmitProject | CancelProject | RetryProject,
+        *,
+        rule: str,
+        message: str,
+        version: int,
+    ) -> None:
         await self._publisher.publish(
             CommandRefused(
-                project_id=project.project_id,
-                command_id=command_id,
+                project_id=command.project_id,
+                command_id=command.command_id,
                 occurred_at=self._clock.now(),
                 rule=rule,
                 message=message,
-                current_version=project.version,
+                current_version=version,
             )
         )
 

@@ -4,9 +4,7 @@ Every event is one version of its project, and its id follows from the two: sent
 """
 
 from datetime import datetime
-from typing import Annotated, Final, Literal
-
-from pydantic import Field
+from typing import Final, Literal
 
 from models.errors import ErrorCode
 from models.faults import Fault
@@ -138,7 +136,7 @@ class ProjectCancelled(_ProjectEvent):
     receipt: Receipt
 
 
-Event = Annotated[
+Event = (
     ProjectAccepted
     | ScenesRequested
     | SceneProgressed
@@ -149,9 +147,8 @@ Event = Annotated[
     | ProjectResumed
     | ProjectCompleted
     | ProjectFailed
-    | ProjectCancelled,
-    Field(discriminator="type"),
-]
+    | ProjectCancelled
+)
 
 INTERNAL: Final = (ScenesRequested, SceneProgressed, RenderRequested)
 """Events that only move the project; everyone else reads them in its snapshot."""

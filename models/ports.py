@@ -19,16 +19,10 @@ from models.shapes import Size
 from models.snapshot import ProjectSnapshot
 from models.work import Offer
 
-Message = (
-    ProjectCommand
-    | SceneCommand
-    | SceneResult
-    | JobEvent
-    | Event
-    | ProjectRejected
-    | CommandRefused
-    | ProjectSnapshot
-)
+PublicEvent = Event | ProjectRejected | CommandRefused
+"""What everyone may hear of."""
+
+Message = ProjectCommand | SceneCommand | SceneResult | JobEvent | PublicEvent | ProjectSnapshot
 """Everything that travels on our topics."""
 
 

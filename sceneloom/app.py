@@ -115,6 +115,12 @@ def _listen(
 
     async def handle(event: EventT[Any]) -> None:
         message = event.message
+        if intake.is_misplaced(
+            message.key, message.partition, dict(message.headers or {}), settings.partitions
+        ):
+            headers = {**dict(message.headers or {}), intake.FORWARDED: b"1"}
+            await delivery.send(message.topic, key=message.key, value=message.value, headers=headers)
+            return
         origin = intake.origin(message.topic, message.partition, message.offset)
         await agent.handle(read(message.key, message.value), origin=origin)
 
@@ -176,6 +182,7 @@ def run(app: faust.App, settings: Settings) -> int:
     worker = faust.Worker(
         app, loglevel=settings.log_level, redirect_stdouts=False, override_logging=False, quiet=True
     )
+    worker.spinner = None  # it draws on terminals, and into log files too
     try:
         worker.execute_from_commandline()
     except SystemExit as end:

@@ -193,7 +193,7 @@ class Delivery:
     def _settle(self, future: asyncio.Future[Any]) -> None:
         _, topic = self._in_flight.pop(future)
         error = asyncio.CancelledError() if future.cancelled() else future.exception()
-        if error is not None:
+        if error is not None and self.failure is None:
             # At once, since somebody may be waiting for this very message to go on.
             self._give_up(f"a message to {topic} was not taken by the broker: {error!r}", error)
             self._crash = asyncio.ensure_future(self._app.crash(DeliveryFailed(self.failure)))

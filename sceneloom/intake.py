@@ -1,5 +1,6 @@
 """From the bytes on a topic to a message that an agent understands, or to the reason why it is none."""
 
+from collections.abc import Mapping
 from typing import Final, Protocol, TypeVar
 
 import orjson
@@ -8,7 +9,7 @@ from models.commands import SubmitProject
 from models.identifiers import event_id, is_identifier
 from models.video_job import is_video_job
 from sceneloom.codec import MAX_BYTES, Unreadable, decode
-from sceneloom.topics import PROJECTS_INPUT, SCENES_INPUT, ProjectsInput, ScenesInput
+from sceneloom.topics import PROJECTS_INPUT, SCENES_INPUT, ProjectsInput, ScenesInput, partition_of
 
 
 class _OfProject(Protocol):
@@ -19,6 +20,21 @@ class _OfProject(Protocol):
 M = TypeVar("M", bound=_OfProject)
 
 _COMMAND_TYPES: Final = "SubmitProject, CancelProject or RetryProject"
+
+
+FORWARDED: Final = "sceneloom-forwarded"
+"""The header of a message that was moved to the partition of its key."""
+
+
+def is_misplaced(key: bytes | None, partition: int, headers: Mapping[str, bytes], partitions: int) -> bool:
+    """Tell whether a message must be sent again, because its producer did not partition as Kafka's own does.
+
+    Clients on librdkafka do not unless told so, and the project's owner would never see the message. What was
+    moved once is not moved again.
+    """
+    if key is None or FORWARDED in headers:
+        return False
+    return partition_of(key, partitions) != partition
 
 
 def origin(topic: str, partition: int, offset: int) -> str:

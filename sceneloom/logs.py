@@ -15,8 +15,9 @@ _QUIET: Final = {
     "faust": logging.WARNING,
     "mode": logging.WARNING,
     "asyncio": logging.WARNING,
-    "httpx": logging.WARNING,
 }
+_NEVER: Final = ("httpx", "httpcore")
+"""What tells whole URLs, which may hold secrets."""
 _SHARED: Final[list[Processor]] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
@@ -46,9 +47,17 @@ def configure_logging(settings: Settings) -> None:
     if settings.log_level != "DEBUG":
         for name, level in _QUIET.items():
             logging.getLogger(name).setLevel(level)
+    for name in _NEVER:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("aiokafka.consumer.group_coordinator").addFilter(_is_news)
     structlog.configure(
         processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out what every first start on a fresh Kafka says, and is answered by asking again."""
+    return "GroupCoordinatorNotAvailable" not in record.getMessage()

@@ -47,7 +47,7 @@ class Outside:
 
 
 def offline_suppliers(
-    settings: Settings, assets: AssetStore, studio: Studio, motion: Motion
+    settings: Settings, assets: AssetStore, *, drawing: Studio, speaking: Studio, motion: Motion
 ) -> list[Supplier]:
     """Return the suppliers that need no network and no keys: all of them local, so a call may be repeated."""
     fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
@@ -56,14 +56,14 @@ def offline_suppliers(
         Supplier(
             kind=JobKind.IMAGE,
             offer=Offer(provider="storyboard", model="storyboard-1"),
-            maker=PictureMaker(provider=Storyboard(studio), assets=assets, fetch=fetch),
+            maker=PictureMaker(provider=Storyboard(drawing), assets=assets, fetch=fetch),
             repeatable=True,
             parallel=settings.parallel_images,
         ),
         Supplier(
             kind=JobKind.SPEECH,
             offer=Offer(provider="offline", model="voices-1"),
-            maker=SpeechMaker(provider=OfflineSpeech(studio), assets=assets),
+            maker=SpeechMaker(provider=OfflineSpeech(speaking), assets=assets),
             repeatable=True,
             parallel=settings.parallel_speech,
         ),
@@ -90,16 +90,17 @@ def offline_suppliers(
 def connect(settings: Settings) -> Outside:
     """Make the real adapters that *settings* describe."""
     assets = open_assets(settings.asset_location, public_url=settings.assets_public_url or None)
-    studio = Studio()
+    drawing = Studio(children=settings.parallel_images)
+    speaking = Studio(children=settings.parallel_speech)
     fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
-    motion = Motion(pictures=Storyboard(studio), fetch=fetch, parallel=settings.parallel_clips)
-    suppliers = offline_suppliers(settings, assets, studio, motion)
+    motion = Motion(pictures=Storyboard(drawing), fetch=fetch, parallel=settings.parallel_clips)
+    suppliers = offline_suppliers(settings, assets, drawing=drawing, speaking=speaking, motion=motion)
     return Outside(
         clock=SystemClock(),
         assets=assets,
         admission=create_admission(suppliers, assets),
         suppliers=suppliers,
-        closers=(motion.aclose, studio.aclose),
+        closers=(motion.aclose, drawing.aclose, speaking.aclose),
     )
 
 

@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+import structlog
 from cloudevents.core.bindings.kafka import to_binary_event
 from cloudevents.core.v1.event import CloudEvent
 
-from models.events import CommandRefused, Event, ProjectRejected
-from models.ports import Message
+from models.ports import Message, PublicEvent
 from sceneloom.codec import encode
 from sceneloom.settings import Settings
-from sceneloom.topics import PROJECT_EVENTS, topic_name, topic_of
+from sceneloom.topics import topic_name, topic_of
 
 SOURCE: Final = "sceneloom"
+_log = structlog.get_logger(__name__)
 
 
 class Send(Protocol):
@@ -34,16 +35,16 @@ class TopicPublisher:
 
     async def publish(self, message: Message, /) -> None:
         """Send *message* to the topic that carries its kind."""
-        topic = topic_of(message)
-        name = topic_name(self._settings, topic)
-        if topic == PROJECT_EVENTS:
-            value, headers = cloud_event(message)  # type: ignore[arg-type]  # topic_of has narrowed it
+        name = topic_name(self._settings, topic_of(message))
+        if isinstance(message, PublicEvent):
+            _log.info("event", type=message.type, project=message.project_id)
+            value, headers = cloud_event(message)
             await self._send(name, key=message.project_id, value=value, headers=headers)
         else:
             await self._send(name, key=message.project_id, value=encode(message))
 
 
-def cloud_event(event: Event | ProjectRejected | CommandRefused) -> tuple[bytes, dict[str, bytes]]:
+def cloud_event(event: PublicEvent) -> tuple[bytes, dict[str, bytes]]:
     """Return *event* as the value and the headers of a CloudEvent 1.0 in binary mode.
 
     Its id follows from what it tells, so that one sent again is recognised.

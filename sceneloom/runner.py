@@ -226,7 +226,7 @@ class JobRunner(Service):
         try:
             await self._polled(job)
         except TaskFailed as failed:
-            await self._fail(job, failed.failure)
+            await self._fail(job, failed.failure, accepted=True)
         except Exception as error:  # noqa: BLE001 -- whatever a poll raises, the task goes on
             _log.warning("runner.poll_failed", job=job.job_id, error=repr(error))
         if _call(job) in self._reported:
@@ -277,9 +277,13 @@ class JobRunner(Service):
             else:
                 await self._tell(SubmitOutcomeUnknown, job)
 
-    async def _fail(self, job: Job, failure: ProviderFailure) -> None:
+    async def _fail(self, job: Job, failure: ProviderFailure, *, accepted: bool = False) -> None:
+        """End the attempt, or postpone it where another call surely is no second purchase."""
         jitter = random.random()  # noqa: S311 -- spreads load, hides nothing
         delay = retry_delay(failure.code, job.postponed + 1, jitter=jitter, retry_after=failure.retry_after)
+        bought = accepted or failure.code is ErrorCode.OUTPUT_MISSING
+        if bought and not self._workshop.repeatable(job):
+            delay = None
         _log.warning(
             "runner.failed", job=job.job_id, code=failure.code, detail=failure.detail, again_in=delay
         )

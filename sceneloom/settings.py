@@ -33,7 +33,7 @@ class Settings(BaseSettings):
     standbys: int = Field(0, ge=0, le=3, description="Workers that keep a warm copy of each table (rocksdb).")
     data_folder: Path = Field(Path("data"), description="Local files: tables, assets and work in progress.")
     assets: str = Field(
-        "", description="Asset store: a folder, or s3://, gs://, az://; empty is DATA_FOLDER/assets."
+        "", description="Asset store: a folder, or s3://, gs://, az://; empty is DATA_FOLDER/store."
     )
     assets_public_url: str = Field("", description="Base of the asset URLs in events, where it differs.")
     embedded_broker: bool = Field(
@@ -49,7 +49,7 @@ class Settings(BaseSettings):
     speech_provider: str = Field("offline", description="Who speaks narration.")
     clip_provider: str = Field("motion", description="Who makes clips.")
     parallel_images: int = Field(2, ge=1, le=64, description="Pictures made at the same time.")
-    parallel_speech: int = Field(2, ge=1, le=64, description="Narrations spoken at the same time.")
+    parallel_speech: int = Field(1, ge=1, le=64, description="Narrations spoken at the same time.")
     parallel_clips: int = Field(1, ge=1, le=64, description="Clips made at the same time.")
     parallel_renders: int = Field(1, ge=1, le=16, description="Films rendered at the same time.")
     allow_private_downloads: bool = Field(
@@ -76,4 +76,4 @@ class Settings(BaseSettings):
     @property
     def asset_location(self) -> str:
         """Where the assets are: a URL, or a local folder."""
-        return self.assets or str((self.data_folder / "assets").resolve())
+        return self.assets or str((self.data_folder / "store").resolve())

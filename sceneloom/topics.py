@@ -160,7 +160,8 @@ def topic_of(message: Message) -> str:
             return PROJECT_EVENTS
 
 
-def partition_of(project_id: str, partitions: int) -> int:
+def partition_of(project_id: str | bytes, partitions: int) -> int:
     """Return the partition of a project on every keyed topic, by Kafka's murmur2, as all clients do."""
+    key = project_id.encode() if isinstance(project_id, str) else project_id
     everyone = list(range(partitions))
-    return int(DefaultPartitioner()(project_id.encode(), everyone, everyone))
+    return int(DefaultPartitioner()(key, everyone, everyone))

@@ -29,6 +29,7 @@ REQUESTS = ROOT / "docs" / "requests.md"
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+INDENTED = re.compile(r"^ {4}\S.*$", re.MULTILINE)
 INLINE = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(r"(?<![\w.])sceneloom((?: +(?!\|)[^\s`|#&,;)]+)+)")
 REPOSITORY_PATH = re.compile(r"(?:\.ci|agents|docs|examples|models|sceneloom|tables|tests)/[\w./-]*")
@@ -54,11 +55,13 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def code_in(page: Path) -> Iterator[str]:
-    """Yield the code of a page: what stands in fences, then what stands between backticks."""
+    """Yield the code of a page: what stands in fences, on indented lines, and between backticks."""
     text = page.read_text("utf-8")
     for _language, code in FENCE.findall(text):
         yield code
-    yield from INLINE.findall(FENCE.sub("", text))
+    prose = FENCE.sub("", text)
+    yield from INDENTED.findall(prose)
+    yield from INLINE.findall(prose)
 
 
 def blocks_in(page: Path, language: str) -> list[str]:
@@ -115,6 +118,13 @@ def test_every_file_of_ours_that_a_page_names_exists(page: Path) -> None:
     for code in INLINE.findall(FENCE.sub("", page.read_text("utf-8"))):
         if REPOSITORY_PATH.fullmatch(code):
             assert (ROOT / code).exists(), code
+
+
+def test_the_page_about_the_architecture_names_every_module_beside_the_domain() -> None:
+    modules = {path.stem for path in (ROOT / "sceneloom").iterdir() if path.suffix in {"", ".py"}}
+    modules -= {"__init__", "__pycache__", "py"}
+
+    assert modules <= set(re.findall(r"\w+", (ROOT / "docs" / "architecture.md").read_text("utf-8")))
 
 
 def test_the_parts_made_from_the_code_are_current(generate: ModuleType) -> None:

@@ -1,5 +1,4 @@
 """The command that shows the settings."""
-# ruff: noqa: PLC0415 -- --help must not load what only a run needs
 
 import typer
 

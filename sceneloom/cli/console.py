@@ -14,7 +14,7 @@ _FILE_WIDTH: Final = 1000
 
 @functools.cache
 def _console(*, errors: bool) -> "Console":
-    from rich.console import Console  # noqa: PLC0415 -- rich is slow to load, and --help is not to be
+    from rich.console import Console
 
     console = Console(stderr=errors, highlight=False, emoji=False, markup=False, soft_wrap=True)
     if not console.is_terminal:
@@ -60,7 +60,7 @@ def say_json(value: Any) -> None:
 
 def table(*columns: str) -> "Table":
     """Return an empty table with these columns, which fits into any terminal."""
-    from rich.table import Table  # noqa: PLC0415 -- as above
+    from rich.table import Table
 
     return Table(*columns, box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
 

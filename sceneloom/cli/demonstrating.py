@@ -1,5 +1,4 @@
 """The command that shows everything at once: demo."""
-# ruff: noqa: PLC0415 -- --help must not load what only a run needs
 
 from pathlib import Path
 from typing import Annotated

@@ -1,5 +1,4 @@
 """The command that consumes events."""
-# ruff: noqa: PLC0415 -- --help must not load what only a run needs
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Final

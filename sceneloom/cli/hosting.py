@@ -22,7 +22,7 @@ def host(kafka: Path | None, *, port: int, nodes: int, as_json: bool) -> None:
         signal.signal(number, lambda *_: stopping.set())
     broker: Broker = KafkaBroker(kafka, port=port, nodes=nodes) if kafka else EmbeddedBroker(port=port)
     if kafka:
-        console.note("starting Apache Kafka; the first start downloads 44 MB")
+        console.note("starting Apache Kafka; the very first start downloads 44 MB")
     broker.start()
     try:
         _announce(broker, embedded=kafka is None, as_json=as_json)

@@ -1,5 +1,4 @@
 """The commands about one project: validate, submit, watch, status, retry, cancel."""
-# ruff: noqa: PLC0415 -- --help must not load what only a run needs
 
 import asyncio
 import uuid

@@ -1,5 +1,4 @@
 """The commands that run until they are stopped: worker and broker."""
-# ruff: noqa: PLC0415 -- --help must not load what only a run needs
 
 import asyncio
 from pathlib import Path
@@ -15,6 +14,7 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands of this module to *app*."""
     app.command()(worker)
     app.command()(broker)
+    app.command("fake-provider")(fake_provider)
 
 
 def worker(
@@ -114,3 +114,35 @@ def broker(
     if nodes > 1 and kafka is None:
         raise Stop("--nodes goes with --kafka: the embedded broker is always one", Outcome.INVALID)
     host(kafka, port=port, nodes=nodes, as_json=as_json)
+
+
+def fake_provider(
+    *,
+    scenario: Annotated[
+        Path | None, typer.Option(help="What goes wrong, and when: a YAML or JSON file.", metavar="FILE")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes any free one.", min=0, max=65535)] = 8091,
+    key: Annotated[list[str] | None, typer.Option(help="A key that clients may use; repeatable.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Keep the ledger of accepted and billed jobs here.", metavar="FILE")
+    ] = None,
+    speed: Annotated[float, typer.Option(help="How many times faster than real time.", min=0)] = 1.0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
+) -> None:
+    """Run a provider that takes no money and fails as told, to test a pipeline against.
+
+    \b
+    It speaks three wire shapes: tasks (Ark), a queue (fal), blocking calls (OpenAI).
+    Without a scenario every job succeeds at once. The ledger says what was billed:
+      sceneloom fake-provider --scenario bad-day.yaml --ledger bills.jsonl
+      curl http://127.0.0.1:8091/_ledger
+    The page docs/fake-provider.md tells what a scenario may hold.
+    """  # noqa: D301 -- \b keeps the lines of an example apart
+    from sceneloom.testing.fake_provider import TEST_KEY, Options, run
+
+    keys = tuple(key) if key else (TEST_KEY,)
+    chosen = Options(
+        scenario=scenario, host=host, port=port, keys=keys, ledger=ledger, speed=speed, quiet=quiet
+    )
+    raise typer.Exit(run(chosen))

@@ -1,5 +1,4 @@
 """The commands about topics: create and list."""
-# ruff: noqa: PLC0415 -- --help must not load what only a run needs
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any

@@ -113,7 +113,7 @@ class Bars:
     """A bar for each scene and one for the film, redrawn in place."""
 
     def __init__(self, target: "Console") -> None:
-        from rich.live import Live  # noqa: PLC0415 -- loaded only where somebody watches
+        from rich.live import Live
 
         self._console = target
         self._live = Live(console=target, refresh_per_second=8, transient=False)
@@ -165,10 +165,10 @@ def describe(snapshot: ProjectSnapshot) -> None:
 
 def drawing(snapshot: ProjectSnapshot) -> "RenderableType":
     """Draw *snapshot* as bars; titles and messages stand on lines of their own, for scripts of either way."""
-    from rich.console import Group  # noqa: PLC0415 -- as above
-    from rich.progress_bar import ProgressBar  # noqa: PLC0415 -- as above
-    from rich.table import Table  # noqa: PLC0415 -- as above
-    from rich.text import Text  # noqa: PLC0415 -- as above
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
 
     bars = Table.grid(padding=(0, 2, 0, 0))
     for no_wrap in (True, False, True, True):

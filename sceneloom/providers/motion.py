@@ -163,7 +163,7 @@ def _command(size: Size, frames: int, seed: int, clip: Path) -> list[str]:
     )
     return [
         imageio_ffmpeg.get_ffmpeg_exe(),
-        *("-hide_banner", "-loglevel", "error", "-nostdin", "-threads", "1", "-filter_threads", "1"),
+        *("-hide_banner", "-loglevel", "error", "-nostdin", "-threads", "1", "-filter_threads", "2"),
         *("-f", "image2pipe", "-framerate", str(_FRAMES_A_SECOND), "-i", "pipe:0"),
         *("-vf", ",".join(filters), "-frames:v", str(frames), "-r", str(_FRAMES_A_SECOND), "-an"),
         *("-c:v", "libx264", "-preset", "ultrafast", "-crf", "22", "-profile:v", "high", "-level", "4.1"),

@@ -10,16 +10,19 @@ _LONGEST: Final = 300
 _SECRETS: Final = tuple(
     re.compile(pattern)
     for pattern in (
+        r"(?<=\?)(?<!\s\?)[^\s\"'<>?=]+=[^\s\"'<>]*",
         r"(?i)\b(?:bearer|basic|key|token)\s+(?=\S*[\d*])[\w.~+/:=*-]{8,}",
-        r"(?i)\b(?:api[-_ ]?key|secret|password|signature|token)(?: provided)?[\"']?\s*[:=]\s*[\"']?[^\s\"',}]{4,}",
+        (
+            r"(?i)\b(?:api[-_ ]?key|secret|password|signature|token)(?: provided)?"
+            r"[\"']?\s*[:=]\s*[\"']?[^\s\"',}]{4,}"
+        ),
         r"\b(?:sk|pk|rk|ak|ark|fal|key|xai|luma-api|whsec|whsk)[-_][\w*.-]{6,}",
         r"\bAIza[\w-]{10,}",
         r"\b[0-9a-f]{8}-[0-9a-f-]{27}:[0-9a-f]{16,}",
         r"\beyJ[\w-]+\.[\w-]+\.[\w-]*",
-        r"(?<=\?)(?<!\s\?)[^\s\"'<>?=]+=[^\s\"'<>]*",
     )
 )
-"""How the keys of providers look: Authorization values, prefixed keys, fal's pairs, JWTs, signed queries."""
+"""How secrets look: signed queries, Authorization values, keys with names or prefixes, fal's pairs, JWTs."""
 
 
 def redacted(text: str, hidden: Iterable[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""What an HTTP answer of a provider means: one table of signs for each provider, and one of statuses for all."""
+"""What an HTTP answer of a provider means: a table of signs for each provider, one of statuses for all."""
 
 import json
 import math
@@ -73,13 +73,13 @@ class Sign(NamedTuple):
 class Verdicts:
     """How one provider says that something is wrong.
 
-    The first of `signs` that fits decides, then the status. `untouched` maps a 5xx status to the names under
-    which the provider documents that it did not take the request, so that it may be sent again.
+    The first of `signs` that fits decides, then the status. `untouched` pairs a 5xx status with the names
+    under which the provider documents that it did not take the request, so that it may be sent again.
     """
 
     read: Callable[[Answer], Complaint]
     signs: tuple[Sign, ...]
-    untouched: MappingProxyType[int, str] = MappingProxyType({})
+    untouched: tuple[tuple[int, str], ...] = ()
 
     def code(self, answer: Answer) -> ErrorCode:
         """Return what *answer*, which is not a success, means."""
@@ -93,8 +93,10 @@ class Verdicts:
         """Tell whether *answer* to a paid request says for certain that nothing was accepted."""
         if answer.status == 408:  # what had arrived until the timeout may have been enough
             return False
-        names = self.untouched.get(answer.status)
-        documented = names is not None and re.search(names, self.read(answer).names) is not None
+        names = self.read(answer).names
+        documented = any(
+            status == answer.status and re.search(said, names) for status, said in self.untouched
+        )
         return 400 <= answer.status < 500 or documented
 
 

@@ -1,7 +1,7 @@
 """The one place where a paid request leaves, and where its outcome gets a name.
 
-No request is ever sent twice from here. What surely was not sent, or surely was refused, is a `ProviderFailure`;
-everything else that goes wrong after a paid request left is an `OutcomeUnknown`.
+No request is ever sent twice from here. What surely was not sent, or surely was refused, is a
+`ProviderFailure`; everything else that goes wrong after a paid request left is an `OutcomeUnknown`.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ class Wire:
     ) -> Answer:
         """Make one paid POST and return its 2xx answer, whole; *hidden* texts never show up in an error.
 
-        Raises `ProviderFailure` where surely nothing was accepted, and `OutcomeUnknown` where nobody can tell.
+        Raises `ProviderFailure` where surely nothing was accepted, `OutcomeUnknown` where nobody can tell.
         """
         headers = {"X-Client-Request-Id": reference} if reference else {}
         request = self._request("POST", path, params=params, headers=headers, json=dict(body))
@@ -137,7 +137,7 @@ class Wire:
         raise failure
 
     async def read(self, path: str, *, params: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return the JSON object at *path*. Raises `ProviderFailure` (PROVIDER_UNAVAILABLE) for anything else."""
+        """Return the JSON object at *path*. Raises `ProviderFailure` (PROVIDER_UNAVAILABLE) for all else."""
         answer = await self.ask("GET", path, params=params)
         body = answer.json() if answer.is_success else None
         if body is None:
@@ -147,23 +147,19 @@ class Wire:
     def failure(self, answer: Answer, hidden: Iterable[str] = ()) -> ProviderFailure:
         """Return what *answer*, which is not a success, means by the provider's table."""
         wait = retry_after(answer.headers, self._clock.now())
-        return ProviderFailure(
-            self._verdicts.code(answer), self._described(answer, hidden), retry_after=wait
-        )
+        return ProviderFailure(self._verdicts.code(answer), self._described(answer, hidden), retry_after=wait)
 
     def unreadable(self, answer: Answer) -> ProviderFailure:
         """Return the failure for a harmless question to which *answer* is no answer."""
         wait = retry_after(answer.headers, self._clock.now())
-        return ProviderFailure(
-            ErrorCode.PROVIDER_UNAVAILABLE, self._described(answer), retry_after=wait
-        )
+        return ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE, self._described(answer), retry_after=wait)
 
     def unclear(self, answer: Answer, missing: str) -> OutcomeUnknown:
         """Return the outcome of a paid request that was answered with 2xx, but without what is *missing*."""
         return OutcomeUnknown(f"answered {answer.status} without {missing}: {self._described(answer)}")
 
     def redacted(self, text: str, hidden: Iterable[str] = ()) -> str:
-        """Return *text* as one short line without our key, *hidden* texts, or anything that looks like a key."""
+        """Return *text* as one short line without our key, *hidden* texts, or what looks like a key."""
         return redacted(text, [self._auth.secret, *hidden])
 
     def _judged(self, answer: Answer, hidden: Iterable[str]) -> Exception:

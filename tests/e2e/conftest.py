@@ -64,14 +64,18 @@ class Stage:
         await self.send_all([(key, raw)], topic)
 
     async def send_all(
-        self, messages: Iterable[tuple[str | None, bytes | None]], topic: str = PROJECT_REQUESTS
+        self,
+        messages: Iterable[tuple[str | None, bytes | None]],
+        topic: str = PROJECT_REQUESTS,
+        partition: int | None = None,
     ) -> None:
         name = topic_name(self.settings, topic)
         async with AIOKafkaProducer(
             bootstrap_servers=self.settings.bootstrap, acks="all", max_request_size=8_000_000
         ) as producer:
             for key, value in messages:
-                await producer.send_and_wait(name, value, key=None if key is None else key.encode())
+                raw_key = None if key is None else key.encode()
+                await producer.send_and_wait(name, value, key=raw_key, partition=partition)
 
     async def submit(self, project_id: str, request: Mapping[str, Any]) -> None:
         await self.send(

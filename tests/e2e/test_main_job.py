@@ -15,8 +15,10 @@ from sceneloom.topics import (
     PROJECT_EVENTS,
     PROJECT_REQUESTS,
     PROJECT_STATES,
+    PROJECTS_TABLE,
     SCENE_REQUESTS,
     SCENE_RESULTS,
+    partition_of,
     topic_name,
 )
 from tests.e2e.conftest import Stage, header
@@ -262,3 +264,17 @@ async def test_fifty_projects_survive_the_death_of_one_of_two_workers(stage: Sta
     # A snapshot may be sent twice, but nobody ever decides from an older one.
     assert all(versions[-1] == max(versions) for versions in seen.values())
     assert await stage.records(DEAD_LETTERS) == []
+
+
+async def test_a_request_on_the_wrong_partition_is_moved_to_the_one_of_its_key(stage: Stage) -> None:
+    stage.start_worker()
+    wrong = (partition_of("p1", stage.settings.partitions) + 1) % stage.settings.partitions
+    request = {"type": "SubmitProject", "project_id": "p1", "request": a_request(1)}
+    await stage.send_all([("p1", orjson.dumps(request))], partition=wrong)
+
+    await stage.until("p1", is_completed)
+
+    states = await stage.records(PROJECT_STATES)
+    assert {state.partition for state in states} == {partition_of("p1", stage.settings.partitions)}
+    changelog = await stage.records(f"{stage.settings.app_id}-{PROJECTS_TABLE}-changelog")
+    assert {row.partition for row in changelog} == {partition_of("p1", stage.settings.partitions)}

@@ -1,0 +1,216 @@
+"""Writes the parts of the documentation that are made from the code.
+
+`python docs/generate.py` writes them; with `--check` it writes nothing, says what drifted, and exits with 1.
+"""
+# ruff: noqa: INP001 -- a script beside the pages it writes, not a package
+
+import argparse
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from models.errors import ErrorCode
+from models.events import INTERNAL, CommandRefused, Event, ProjectRejected
+from models.lifecycle import (
+    JOB_TRANSITIONS,
+    PROJECT_TRANSITIONS,
+    SCENE_TRANSITIONS,
+    JobStatus,
+    ProjectState,
+    SceneStatus,
+    SubmitState,
+)
+from models.messages import message_for
+from models.policy import NEVER, RETRIES
+from sceneloom.settings import Settings
+from sceneloom.topics import topic_specs
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+_BLOCK: Final = re.compile(r"(<!-- made from the code: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+
+_State = ProjectState | SceneStatus | JobStatus
+_Transitions = (
+    Mapping[ProjectState, frozenset[ProjectState]]
+    | Mapping[SceneStatus, frozenset[SceneStatus]]
+    | Mapping[JobStatus, frozenset[JobStatus]]
+)
+
+_STATE_MACHINE: Final = """\
+# The state machine
+
+This page is made from `models/lifecycle.py` by `make docs`. A test fails where the two differ.
+
+What is told of a state is the message that its user reads; it is there in Russian and Persian too.
+Words for all of this are in the [glossary](glossary.md).
+
+## Projects
+
+A project is Completed only when each of its scenes is. A failed one is taken up again by RetryProject.
+
+{projects}
+
+## Scenes
+
+The film itself is kept as one more scene, called `film`, with the same statuses.
+
+{scenes}
+
+## Jobs
+
+A job makes one asset. A finished job that is wanted again begins another attempt, as queued.
+
+{jobs}
+
+While a job runs, its row also says what is known of the call that may cost money: `submit` is {submit}.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write what drifted, or with `--check` only name it; return the exit code."""
+    parser = argparse.ArgumentParser(description="Write the parts of the docs that are made from the code.")
+    parser.add_argument("--check", action="store_true", help="only say what drifted, exit code 1")
+    check = parser.parse_args(arguments).check
+    changed = list(drifted(ROOT))
+    for path, wanted in changed:
+        if not check:
+            path.write_text(wanted, "utf-8")
+        verdict = "does not say what the code says; run `make docs`" if check else "written"
+        sys.stdout.write(f"{path.relative_to(ROOT)}: {verdict}\n")
+    return 1 if check and changed else 0
+
+
+def drifted(root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each page under *root* that is not what the code makes of it, with the text it should have."""
+    for path, wanted in _pages(root):
+        if not path.exists() or path.read_text("utf-8") != wanted:
+            yield path, wanted
+
+
+def _pages(root: Path) -> Iterator[tuple[Path, str]]:
+    yield root / "docs" / "state-machine.md", state_machine()
+    yield root / ".env.example", env_example()
+    for path in (root / "docs" / "architecture.md", root / "docs" / "requests.md"):
+        yield path, with_blocks(path.read_text("utf-8"))
+
+
+def with_blocks(page: str) -> str:
+    """Return *page* with its marked blocks filled in. Raises `KeyError` for a block that nobody makes."""
+    return _BLOCK.sub(lambda block: f"{block[1]}{_MAKERS[block['name']]()}\n{block[3]}", page)
+
+
+def state_machine() -> str:
+    """Draw every transition table as a picture and as a table."""
+    return _STATE_MACHINE.format(
+        projects=_machine(PROJECT_TRANSITIONS),
+        scenes=_machine(SCENE_TRANSITIONS),
+        jobs=_machine(JOB_TRANSITIONS),
+        submit=_either(f"`{state.value}`" for state in SubmitState),
+    )
+
+
+def env_example() -> str:
+    """Write every setting as a comment: what it is, and its default."""
+    lines = [
+        "# Sceneloom reads these variables from the environment, or from a file .env in the working folder.",
+        "# Each line shows a default: copy this file to .env, and take the # away from what you change.",
+        "# `sceneloom config show` tells what is set, and where.",
+        "# Made from sceneloom/settings.py by `make docs`.",
+    ]
+    for name, field in Settings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        value = str(default).lower() if isinstance(default, bool) else str(default)
+        lines += ["", f"# {_described(field)}", f"# SCENELOOM_{name.upper()}={value}".rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def _described(field: FieldInfo) -> str:
+    if typing.get_origin(field.annotation) is not typing.Literal:
+        return str(field.description)
+    return f"{field.description} One of: {', '.join(typing.get_args(field.annotation))}."
+
+
+def _machine(table: _Transitions) -> str:
+    edges = {state: sorted(targets, key=list(type(state)).index) for state, targets in table.items()}
+    first = next(iter(edges))
+    picture = [
+        "```mermaid",
+        "stateDiagram-v2",
+        f"    [*] --> {first.value}",
+        *(f"    {state.value} --> {target.value}" for state, targets in edges.items() for target in targets),
+        *(f"    {state.value} --> [*]" for state, targets in edges.items() if not targets),
+        "```",
+    ]
+    rows = (
+        (f"`{state.value}`", ", ".join(f"`{target.value}`" for target in targets) or "nothing", _told(state))
+        for state, targets in edges.items()
+    )
+    return "\n".join(picture) + "\n\n" + _table(("state", "may become", "what its user is told"), rows)
+
+
+def _told(subject: _State | ErrorCode) -> str:
+    return message_for(subject, "en")
+
+
+def _topics() -> str:
+    settings = Settings.model_construct()
+    rows = ((f"`{spec.name}`", str(spec.partitions), _kept(spec.config)) for spec in topic_specs(settings))
+    return _table(("topic", "partitions", "keeps"), rows)
+
+
+def _kept(config: Mapping[str, str]) -> str:
+    days = int(config.get("retention.ms", 0)) // _DAY_MS
+    return f"{days} days" if days else "the latest of each key"
+
+
+def _events() -> str:
+    rows = ((f"`{event.__name__}`", _first_line(event), _own_fields(event)) for event in _public_events())
+    head = ("`ce_type`", "what it tells", "fields beside `project_id`, `occurred_at` and `type`")
+    return _table(head, rows)
+
+
+def _public_events() -> Iterator[type[BaseModel]]:
+    union, *_ = typing.get_args(Event)
+    yield from (event for event in typing.get_args(union) if event not in INTERNAL)
+    yield from (ProjectRejected, CommandRefused)
+
+
+def _first_line(model: type[BaseModel]) -> str:
+    return (model.__doc__ or "").strip().splitlines()[0]
+
+
+def _own_fields(model: type[BaseModel]) -> str:
+    common = {"project_id", "occurred_at", "type"}
+    return ", ".join(f"`{name}`" for name in model.model_fields if name not in common)
+
+
+def _error_codes() -> str:
+    rows = ((f"`{code.value}`", str(RETRIES.get(code, NEVER).calls), _told(code)) for code in ErrorCode)
+    return _table(("`error_code`", "calls", "what its user is told"), rows)
+
+
+_MAKERS: Final[Mapping[str, Callable[[], str]]] = {
+    "topics": _topics,
+    "events": _events,
+    "error-codes": _error_codes,
+}
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in cells)
+
+
+def _either(words: Iterable[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} or {last}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""What the adapters of task APIs share: how a job is put into words, and how a lost task is found again."""
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import quote
+
+from models.errors import AssetMissing, ErrorCode, OutcomeUnknown, ProviderFailure
+from models.job import Job
+from models.ports import AssetStore
+from models.work import ClipRequest
+
+_BEFORE: Final = timedelta(seconds=60)
+_AFTER: Final = timedelta(minutes=5)
+_SHORTEST_SECONDS: Final = 4
+_MAGIC: Final = ((b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"RIFF", "image/webp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Exactly one task can be the lost one; `certain` where it repeats our reference."""
+
+    task_id: str
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """No task can be the lost one, as far as the list shows now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """More than one task can be the lost one: a person must choose."""
+
+    task_ids: tuple[str, ...]
+
+
+Reconciled = Adopted | Absent | Several
+"""What the search for a task whose submit had no clear outcome has found."""
+
+
+def reconciled(certain: Sequence[str], alike: Sequence[str]) -> Reconciled:
+    """Judge the ids of tasks that repeat our reference, and of those that only look like ours."""
+    found = tuple(dict.fromkeys(certain or alike))
+    match len(found):
+        case 0:
+            return Absent()
+        case 1:
+            return Adopted(found[0], certain=bool(certain))
+        case _:
+            return Several(found)
+
+
+def window(submitted_after: datetime) -> tuple[datetime, datetime]:
+    """Return the first and the last moment at which a submit begun at *submitted_after* made its task."""
+    return submitted_after - _BEFORE, submitted_after + _AFTER
+
+
+def clip_of(job: Job) -> ClipRequest:
+    """Return the clip that *job* asks for. Raises `ProviderFailure` where it asks for something else."""
+    if not isinstance(job.request, ClipRequest):
+        raise ProviderFailure(ErrorCode.INVALID_REQUEST, f"not a clip: {job.kind}")
+    return job.request
+
+
+def whole_seconds(clip: ClipRequest, model: str) -> int:
+    """Return the length to order: whole seconds that are enough, and no fewer than a Seedance model makes."""
+    shortest = 2 if re.search(r"seedance[-/]v?1(?![-.]5)\b", model) else _SHORTEST_SECONDS
+    return max(shortest, math.ceil(clip.duration_seconds))
+
+
+def reference(job: Job) -> str:
+    """Name the one call that *job* is about to make, the same on every worker."""
+    return f"{job.job_id}/{job.attempt}.{job.postponed}"
+
+
+def safety_identifier(job: Job) -> str:
+    """Name the user, hashed as providers ask, and after a hyphen the call: 49 characters."""
+    user, call = (hashlib.sha256(text.encode()).hexdigest() for text in (job.user_id, reference(job)))
+    return f"{user[:16]}-{call[:32]}"
+
+
+def callback_for(template: str | None, job: Job) -> str | None:
+    """Fill `{project_id}`, `{job_id}`, `{attempt}` and `{call}` into *template*, quoted for a URL."""
+    if template is None:
+        return None
+    return template.format(
+        project_id=quote(job.project_id, safe=""),
+        job_id=quote(job.job_id, safe=""),
+        attempt=job.attempt,
+        call=job.postponed,
+    )
+
+
+async def picture_url(url: str, assets: AssetStore) -> str:
+    """Return *url* if the provider can fetch it; a picture of our own store goes along as a data URI."""
+    if not assets.owns(url):
+        return url
+    try:
+        content = await assets.get(url)
+    except AssetMissing as error:
+        raise ProviderFailure(ErrorCode.ASSET_FETCH_FAILED, str(error)) from error
+    media_type = next((kind for magic, kind in _MAGIC if content.startswith(magic)), "image/png")
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
+
+
+def output_url(value: object) -> str | None:
+    """Return *value* if it is the URL of an output."""
+    is_url = isinstance(value, str) and value.startswith(("https://", "http://"))
+    return str(value) if is_url else None
+
+
+def error_code(error: Exception) -> ErrorCode:
+    """Name *error*, raised by an adapter, in our words."""
+    match error:
+        case ProviderFailure(code=code):
+            return code
+        case OutcomeUnknown():
+            return ErrorCode.SUBMIT_UNKNOWN
+        case _:
+            return ErrorCode.PROVIDER_UNAVAILABLE

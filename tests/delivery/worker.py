@@ -1,0 +1,132 @@
+"""A worker for the tests of delivery: counts how often it processed each number, in a table and on a topic.
+
+Run as a process: `python -m tests.delivery.worker '{"broker": …}'`; see `Plan` for the settings.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import faust
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, EventT, StreamT
+
+from sceneloom.delivery import Delivery, app_settings
+
+
+class Refused(Exception):
+    """This worker cannot read the message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the worker is told to do."""
+
+    broker: str
+    prefix: str
+    folder: str
+    partitions: int = 4
+    commit_interval: float = 0.3
+    ack_timeout: float = 15.0
+    request_timeout: float = 60.0
+    embedded: bool = False
+    explode_on: str = ""
+    slow_seek: float = 0.0
+    work_seconds: float = 0.0
+
+    @property
+    def source(self) -> str:
+        """The topic with the numbers."""
+        return f"{self.prefix}-numbers"
+
+    @property
+    def output(self) -> str:
+        """The topic that repeats each number."""
+        return f"{self.prefix}-echo"
+
+    @property
+    def dead_letters(self) -> str:
+        """The topic of the dead letters."""
+        return f"{self.prefix}-dead-letters"
+
+    @property
+    def changelog(self) -> str:
+        """The changelog of the table."""
+        return f"{self.prefix}-seen-changelog"
+
+    def as_argument(self) -> str:
+        """This plan as text."""
+        return json.dumps(asdict(self))
+
+
+def create_app(plan: Plan) -> faust.App:
+    """Build the app; nothing is started."""
+    settings = app_settings(embedded=plan.embedded) | {
+        "broker_commit_interval": plan.commit_interval,
+        "broker_session_timeout": 4.0 if plan.embedded else 6.0,  # the least that Kafka allows
+        "producer_request_timeout": plan.request_timeout,
+        "datadir": f"{plan.folder}/worker-{os.getpid()}",
+        "topic_partitions": plan.partitions,
+    }
+    app = faust.App(plan.prefix, broker=plan.broker, **settings)
+    delivery = Delivery(app, dead_letters=plan.dead_letters, ack_timeout=plan.ack_timeout)
+    seen = delivery.table("seen", partitions=plan.partitions, key_type=str, value_type=int, default=int)
+    source: Any = app.topic(
+        plan.source, key_type=bytes, key_serializer="raw", value_type=bytes, value_serializer="raw"
+    )
+
+    explosive = plan.explode_on if not Path(plan.folder, "defused").exists() else None
+
+    async def handle(event: EventT[Any]) -> None:
+        number = _number(event.message.value)
+        if number == explosive:
+            raise RuntimeError("boom")
+        await asyncio.sleep(plan.work_seconds)
+        seen[number] += 1
+        await delivery.send(plan.output, key=number, value=number.encode())
+
+    async def count(stream: StreamT[Any]) -> None:
+        await delivery.consume(stream, handle=handle, refused=(Refused,))
+
+    app.agent(source, name=f"{plan.prefix}-count")(count)
+    return app
+
+
+def _number(value: bytes | None) -> str:
+    if value is None or not value.isdigit():
+        raise Refused(f"not a number: {(value or b'')[:20]!r}")
+    return value.decode()
+
+
+def make_seeks_slow(seconds: float) -> None:
+    """Let the broker take *seconds* longer to tell the committed offsets after a rebalance."""
+    prompt = driver.Consumer.seek_to_committed
+
+    async def late(consumer: driver.Consumer) -> Mapping[TP, int]:
+        found = await prompt(consumer)
+        await asyncio.sleep(seconds)
+        return found
+
+    driver.Consumer.seek_to_committed = late  # type: ignore[assignment]  # only in this process
+
+
+def main(argument: str) -> None:
+    """Run the worker until it is told to end."""
+    plan = Plan(**json.loads(argument))
+    if plan.slow_seek:
+        make_seeks_slow(plan.slow_seek)
+    logging.getLogger("aiokafka").setLevel(logging.ERROR)
+    asyncio.set_event_loop(loop := asyncio.new_event_loop())
+    with contextlib.suppress(KeyboardInterrupt):
+        faust.Worker(create_app(plan), loop=loop, loglevel="INFO").execute_from_commandline()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
