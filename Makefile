@@ -34,7 +34,6 @@ check: $(READY)  ## Lint, types, import walls, dependencies, docs
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
-	$(BIN)/interrogate -q agents models tables sceneloom
 	$(BIN)/python docs/generate.py --check
 
 format: $(READY)  ## Format the code

@@ -74,7 +74,7 @@ async def send(settings: Settings, command: ProjectCommand) -> None:
     topic = topic_name(settings, topic_of(command))
     await partition_counts(settings, [topic])
     producer = AIOKafkaProducer(
-        bootstrap_servers=settings.bootstrap,
+        bootstrap_servers=",".join(settings.bootstrap),
         acks="all",
         request_timeout_ms=int(ANSWER_SECONDS * 1000),
     )
@@ -121,7 +121,7 @@ class Reader:
     async def __aenter__(self) -> Self:
         partitions = self._partitions(await partition_counts(self._settings, self._topics))
         self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._settings.bootstrap,
+            bootstrap_servers=",".join(self._settings.bootstrap),
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             request_timeout_ms=int(ANSWER_SECONDS * 1000),
@@ -248,9 +248,9 @@ def refusal_in(record: ConsumerRecord) -> Refusal | None:
     with contextlib.suppress(ValidationError):
         match event.type if event else "":
             case "ProjectRejected":
-                return ProjectRejected.model_validate_json(record.value)
+                return ProjectRejected.model_validate_json(record.value or b"")
             case "CommandRefused":
-                return CommandRefused.model_validate_json(record.value)
+                return CommandRefused.model_validate_json(record.value or b"")
             case _:
                 pass
     return None

@@ -135,7 +135,8 @@ class Delivery:
         A message that raises one of *refused* becomes a dead letter. Any other exception ends the worker,
         and the message is processed again by the next one. The topic's key and value must be raw bytes.
         """
-        async for event in stream.events():
+        events: Any = stream.events()  # an asynchronous generator, which its annotation does not say
+        async for event in events:
             try:
                 try:
                     await handle(event)

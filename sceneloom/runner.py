@@ -34,6 +34,7 @@ from models.lifecycle import JobStatus, SubmitState
 from models.policy import next_poll, retry_delay
 from models.ports import Clock, Publisher
 from models.work import Output, Source
+from sceneloom.delivery import DeliveryFailed
 from sceneloom.workshop.supplier import OutcomeUnknown
 from sceneloom.workshop.workshop import Workshop
 
@@ -265,6 +266,8 @@ class JobRunner(Service):
         """Do *work*; what goes wrong becomes an event that says whether and when it is tried again."""
         try:
             await work
+        except DeliveryFailed:
+            raise  # says nothing about the provider, and ends the worker
         except OutcomeUnknown as unknown:
             _log.error("runner.outcome_unknown", job=job.job_id, detail=str(unknown))
             await self._tell(SubmitOutcomeUnknown, job)

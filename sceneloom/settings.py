@@ -15,48 +15,64 @@ class Settings(BaseSettings):
     )
 
     broker: str = Field(
-        "kafka://127.0.0.1:9092", description="Kafka bootstrap servers: kafka://HOST:PORT[,…]"
+        default="kafka://127.0.0.1:9092", description="Kafka bootstrap servers: kafka://HOST:PORT[,…]"
     )
     app_id: str = Field(
-        "sceneloom",
+        default="sceneloom",
         pattern=r"^[a-zA-Z0-9._-]{1,64}$",
         description="Names the consumer group and the changelogs.",
     )
     topic_prefix: str = Field(
-        "", pattern=r"^[a-zA-Z0-9._-]{0,64}$", description="Stands before every topic name."
+        default="", pattern=r"^[a-zA-Z0-9._-]{0,64}$", description="Stands before every topic name."
     )
-    partitions: int = Field(8, ge=1, le=1024, description="Partitions of every topic but dead-letters.")
-    replication: int = Field(1, ge=1, le=9, description="Copies of every topic; 3 in production.")
+    partitions: int = Field(
+        default=8, ge=1, le=1024, description="Partitions of every topic but dead-letters."
+    )
+    replication: int = Field(default=1, ge=1, le=9, description="Copies of every topic; 3 in production.")
     store: Literal["memory", "rocksdb"] = Field(
-        "memory", description="Where tables live between changelog reads: memory, or rocksdb on disk."
+        default="memory", description="Where tables live between changelog reads: memory, or rocksdb on disk."
     )
-    standbys: int = Field(0, ge=0, le=3, description="Workers that keep a warm copy of each table (rocksdb).")
-    data_folder: Path = Field(Path("data"), description="Local files: tables, assets and work in progress.")
+    standbys: int = Field(
+        default=0, ge=0, le=3, description="Workers that keep a warm copy of each table (rocksdb)."
+    )
+    data_folder: Path = Field(
+        default=Path("data"), description="Local files: tables, assets and work in progress."
+    )
     assets: str = Field(
-        "", description="Asset store: a folder, or s3://, gs://, az://; empty is DATA_FOLDER/store."
+        default="", description="Asset store: a folder, or s3://, gs://, az://; empty is DATA_FOLDER/store."
     )
-    assets_public_url: str = Field("", description="Base of the asset URLs in events, where it differs.")
+    assets_public_url: str = Field(
+        default="", description="Base of the asset URLs in events, where it differs."
+    )
     embedded_broker: bool = Field(
         default=False, description="The broker is the embedded one, which wants one message a batch."
     )
-    instance: str = Field("", description="A fixed name of this worker, for restarts without a rebalance.")
-    commit_seconds: float = Field(1.0, gt=0, le=60, description="Seconds between offset commits.")
-    ack_seconds: float = Field(60.0, ge=5, le=600, description="Seconds that the broker has to acknowledge.")
-    session_seconds: float = Field(
-        10.0, ge=1, le=300, description="Seconds until a silent worker is replaced."
+    instance: str = Field(
+        default="", description="A fixed name of this worker, for restarts without a rebalance."
     )
-    image_provider: str = Field("storyboard", description="Who makes pictures.")
-    speech_provider: str = Field("offline", description="Who speaks narration.")
-    clip_provider: str = Field("motion", description="Who makes clips.")
-    parallel_images: int = Field(2, ge=1, le=64, description="Pictures made at the same time.")
-    parallel_speech: int = Field(1, ge=1, le=64, description="Narrations spoken at the same time.")
-    parallel_clips: int = Field(1, ge=1, le=64, description="Clips made at the same time.")
-    parallel_renders: int = Field(1, ge=1, le=16, description="Films rendered at the same time.")
+    commit_seconds: float = Field(default=1.0, gt=0, le=60, description="Seconds between offset commits.")
+    ack_seconds: float = Field(
+        default=60.0, ge=5, le=600, description="Seconds that the broker has to acknowledge."
+    )
+    session_seconds: float = Field(
+        default=10.0, ge=1, le=300, description="Seconds until a silent worker is replaced."
+    )
+    image_provider: str = Field(default="storyboard", description="Who makes pictures.")
+    speech_provider: str = Field(default="offline", description="Who speaks narration.")
+    clip_provider: str = Field(default="motion", description="Who makes clips.")
+    parallel_images: int = Field(default=2, ge=1, le=64, description="Pictures made at the same time.")
+    parallel_speech: int = Field(default=1, ge=1, le=64, description="Narrations spoken at the same time.")
+    parallel_clips: int = Field(default=1, ge=1, le=64, description="Clips made at the same time.")
+    parallel_renders: int = Field(default=1, ge=1, le=16, description="Films rendered at the same time.")
     allow_private_downloads: bool = Field(
         default=False, description="Fetch pictures from private and loopback addresses too."
     )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="How much is logged.")
-    log_format: Literal["text", "json"] = Field("text", description="Log lines for people or for machines.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="How much is logged."
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="Log lines for people or for machines."
+    )
 
     @field_validator("broker")
     @classmethod

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
+import av.error
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from models.errors import BadMedia
@@ -42,7 +43,7 @@ def examine(scene: SceneMedia) -> Footage:
             return _picture(scene.picture)
         assert scene.clip is not None  # noqa: S101  (SceneMedia has one of the two)
         return _clip(scene.clip)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, av.FFmpegError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, av.error.FFmpegError) as error:
         raise BadMedia(f"{scene.scene_id}: what it shows cannot be read: {error}") from error
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import av
+import av.error
 import numpy as np
 
 from models.shapes import Size
@@ -53,7 +54,7 @@ def inspect(path: Path, film: Film, timeline: Timeline, planned: Sequence[Shown]
     """Report on the film at *path*. Raises `RenderFailed` where it does not decode to its end."""
     try:
         decoded = decode(path)
-    except av.FFmpegError as error:
+    except av.error.FFmpegError as error:
         raise RenderFailed(f"the finished film does not decode: {error}") from error
     scenes = tuple(_scene(scene, film.size, decoded) for scene in planned)
     faults = [
@@ -72,7 +73,7 @@ def inspect(path: Path, film: Film, timeline: Timeline, planned: Sequence[Shown]
 
 
 def decode(path: Path) -> Decoded:
-    """Decode picture and sound of the MP4 at *path* completely. Raises `av.FFmpegError`."""
+    """Decode picture and sound of the MP4 at *path* completely. Raises `av.error.FFmpegError`."""
     with av.open(str(path), metadata_errors="ignore") as container:
         video, audio = container.streams.video[0], container.streams.audio[0]
         video.thread_type = "AUTO"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import av
+import av.error
 
 from models.shapes import Size
 from sceneloom.rendering.cache import SegmentCache, is_sealed, seal
@@ -176,5 +177,5 @@ def _frames(path: Path) -> int:
     try:
         with av.open(str(path)) as container:
             return sum(packet.size > 0 for packet in container.demux(video=0))
-    except av.FFmpegError:
+    except av.error.FFmpegError:
         return 0

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import av
+import av.error
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,7 +40,7 @@ def decode_narration(scene: SceneMedia, target: Path) -> int:
         return 0
     try:
         samples = _decoded(scene.narration)
-    except (OSError, ValueError, av.FFmpegError) as error:
+    except (OSError, ValueError, av.error.FFmpegError) as error:
         raise BadMedia(f"{scene.scene_id}: the narration cannot be read: {error}") from error
     if not len(samples):
         raise BadMedia(f"{scene.scene_id}: the narration has no sound in it")

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-import imageio_ffmpeg  # type: ignore[import-untyped]  # ships no types
+import imageio_ffmpeg
 import numpy as np
 import pytest
 from PIL import Image

@@ -139,7 +139,7 @@ class Stage:
 @pytest.fixture
 async def stage(broker: TestBroker, unique: str, tmp_path: Path) -> AsyncIterator[Stage]:
     settings = Settings(
-        _env_file=None,  # type: ignore[call-arg]  # an argument of pydantic-settings
+        _env_file=None,
         broker=f"kafka://{broker.bootstrap}",
         topic_prefix=f"{unique}-",
         partitions=4,
