@@ -176,7 +176,7 @@ def _events() -> str:
 
 
 def _public_events() -> Iterator[type[BaseModel]]:
-    union, *_ = typing.get_args(Event)
+    union = Event
     yield from (event for event in typing.get_args(union) if event not in INTERNAL)
     yield from (ProjectRejected, CommandRefused)
 

@@ -41,6 +41,7 @@ class Job(Value):
     status: JobStatus = JobStatus.QUEUED
     submit: SubmitState | None = None
     provider_task_id: str | None = None
+    intended_at: datetime | None = None
     submitted_at: datetime | None = None
     due_at: datetime | None = None
     postponed: int = 0
@@ -129,7 +130,12 @@ class Job(Value):
     def _applied(self, event: JobEvent) -> Self:
         match event:
             case SubmitIntended():
-                return self._become(JobStatus.RUNNING, submit=SubmitState.INTENDED, due_at=None)
+                return self._become(
+                    JobStatus.RUNNING,
+                    submit=SubmitState.INTENDED,
+                    intended_at=event.occurred_at,
+                    due_at=None,
+                )
             case JobSubmitted():
                 return self._become(
                     JobStatus.RUNNING,

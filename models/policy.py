@@ -7,6 +7,12 @@ from typing import Final, NamedTuple
 
 from models.errors import ErrorCode
 
+RECONCILE_SECONDS: Final = 20.0
+"""Seconds between two looks into a provider's list for a lost task."""
+
+GRACE_SECONDS: Final = 120.0
+"""How long a provider's list may lag: only after that is a task that it does not show surely not there."""
+
 POLL_SCHEDULE: Final[tuple[float, ...]] = (5.0, 10.0, 15.0, 30.0, 60.0)
 """Seconds before each poll of a task; when they run out, the job is delayed."""
 

@@ -1,6 +1,7 @@
 """What the domain asks of the outside, as structural types: adapters need not import this module."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -57,6 +58,30 @@ class TaskReport(BaseModel):
     output: bytes | None = None
     error_code: ErrorCode | None = None
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Exactly one task can be the lost one; `certain` where it repeats our reference."""
+
+    task_id: str
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """No task can be the lost one, as far as the list shows now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """More than one task can be the lost one: a person must choose."""
+
+    task_ids: tuple[str, ...]
+
+
+Reconciled = Adopted | Absent | Several
+"""What the search for a task whose submit had no clear outcome has found."""
 
 
 @runtime_checkable
@@ -121,6 +146,17 @@ class VideoProvider(Protocol):
 
     def cost_per_call(self) -> float:
         """Return what one call costs, in US dollars."""
+        ...
+
+
+@runtime_checkable
+class Reconciler(Protocol):
+    """A video provider with a list of its tasks, in which one that got lost can be found."""
+
+    async def candidates(
+        self, job: Job, submitted_after: datetime, *, taken: Collection[str] = ()
+    ) -> Reconciled:
+        """Find the task of *job*; those that are *taken* belong to other jobs. Raises `ProviderFailure`."""
         ...
 
 

@@ -1,5 +1,6 @@
 """A scene of a project: what it needs, how far it is, and what is already stored."""
 
+from collections.abc import Callable
 from typing import Self, assert_never
 
 from models.commands import RequestScene, Want
@@ -9,7 +10,16 @@ from models.identifiers import FILM, fingerprint
 from models.lifecycle import SCENE_TRANSITIONS, SceneStatus, moved
 from models.request import USUAL_CLIP_SECONDS, ProjectRequest, SceneRequest, Visual
 from models.values import Moment, Value
-from models.work import Assets, ClipRequest, ImageRequest, RenderedScene, RenderRequest, SpeechRequest, Tally
+from models.work import (
+    Assets,
+    ClipRequest,
+    ImageRequest,
+    Offer,
+    RenderedScene,
+    RenderRequest,
+    SpeechRequest,
+    Tally,
+)
 
 
 class Scene(Value):
@@ -107,6 +117,12 @@ def wants_of(scene: SceneRequest, project: ProjectRequest) -> tuple[Want, ...]:
     if scene.narration:
         requests.append(SpeechRequest(text=scene.narration, language=project.language, voice=project.voice))
     return tuple(Want(request=request, provider=chosen.get(request.kind)) for request in requests)
+
+
+def estimated_cost(project: ProjectRequest, offer_for: Callable[[Want], Offer]) -> float:
+    """Return what all assets of *project* would cost, each bought once, in US dollars."""
+    wants = [want for scene in project.scenes for want in wants_of(scene, project)]
+    return round(sum(offer_for(want).cost_usd for want in wants), 6)
 
 
 def scene_command(project_id: str, scene: Scene, request: ProjectRequest, number: int) -> RequestScene:

@@ -7,7 +7,7 @@ from models import results
 from models.commands import RequestScene, Want
 from models.errors import ErrorCode
 from models.job import Job
-from models.lifecycle import JobStatus
+from models.lifecycle import JobStatus, SubmitState
 from models.results import SceneResult
 from models.work import Assets, Offer, Tally
 
@@ -62,8 +62,12 @@ def result_of(jobs: Sequence[Job]) -> SceneResult | None:
 
 
 def delay_of(jobs: Sequence[Job]) -> SceneResult | None:
-    """Tell that the scene of *jobs* waits for one that is delayed, or None."""
-    current = [job for job in jobs if job.status is JobStatus.DELAYED]
+    """Tell that the scene of *jobs* waits for one that is delayed, or whose submit is unclear, or None."""
+    current = [
+        job
+        for job in jobs
+        if job.status is JobStatus.DELAYED or (job.submit is SubmitState.UNKNOWN and not job.finished)
+    ]
     return results.SceneDelayed.model_validate(_standing(jobs, current)) if current else None
 
 

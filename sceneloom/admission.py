@@ -7,7 +7,9 @@ from typing import Any, Final, Protocol
 
 from models.checks import Draft, draft_request
 from models.faults import Fault, Place, fault, shown
+from models.ports import Offers
 from models.request import ProjectRequest
+from models.scene import estimated_cost
 from models.spelling import nearest
 from sceneloom.pictures import broken_picture
 from sceneloom.request_file import load
@@ -42,10 +44,12 @@ class Admission:
         voices: Voices,
         known_providers: Mapping[str, Collection[str]],
         is_stored: Callable[[str], bool],
+        offers: Offers | None = None,
     ) -> None:
         self._voices = voices
         self._known_providers = known_providers
         self._is_stored = is_stored
+        self._offers = offers
 
     def check(self, raw: object, *, folder: Path | None) -> ProjectRequest:
         """Return *raw* as a request. Raises `RequestRefused` with all its faults.
@@ -55,7 +59,12 @@ class Admission:
         """
         draft = draft_request(raw)
         return draft.accepted(
-            [*self._provider_faults(draft), *self._voice_faults(draft), *self._picture_faults(draft, folder)]
+            [
+                *self._provider_faults(draft),
+                *self._voice_faults(draft),
+                *self._picture_faults(draft, folder),
+                *self._price_faults(draft),
+            ]
         )
 
     def _provider_faults(self, draft: Draft) -> Iterator[Fault]:
@@ -66,6 +75,15 @@ class Admission:
                 advice = f"did you mean {near}?" if near else f"there is {', '.join(known) or 'none'}"
                 text = f"is {shown(name)}, and no such provider is set up; {advice}"
                 yield fault(("providers", kind), "unknown_provider", text)
+
+    def _price_faults(self, draft: Draft) -> Iterator[Fault]:
+        most = draft.request.max_cost_usd
+        if self._offers is None or most is None:
+            return
+        price = estimated_cost(draft.request, self._offers.offer_for)
+        if price > most:
+            text = f"is ${most:.2f}, and this video would cost ${price:.2f}; raise it or ask for less"
+            yield fault(("max_cost_usd",), "too_expensive", text)
 
     def _voice_faults(self, draft: Draft) -> Iterator[Fault]:
         request = draft.request

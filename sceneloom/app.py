@@ -13,7 +13,6 @@ from agents.scenes import ScenesAgent
 from models.errors import DomainError
 from models.job import Job
 from models.project import Project
-from models.work import JobKind
 from sceneloom import intake
 from sceneloom.codec import RowCodec
 from sceneloom.custody import Custody
@@ -34,7 +33,6 @@ from sceneloom.topics import (
     app_name,
     topic_name,
 )
-from sceneloom.workshop.workshop import Workshop
 from tables.jobs import JobTable
 from tables.projects import ProjectTable
 
@@ -51,14 +49,14 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     )
     jobs = JobTable(_table(delivery, settings, JOBS_TABLE, Job), partitions=settings.partitions)
     publisher = TopicPublisher(send=delivery.send, settings=settings)
-    workshop = Workshop(suppliers=outside.suppliers, usual=_usual(settings), assets=outside.assets)
     custody = Custody(app, topic=topic_name(settings, SCENE_REQUESTS), partitions=settings.partitions)
     runner = JobRunner(
-        workshop=workshop,
+        workshop=outside.workshop,
         publisher=publisher,
         clock=outside.clock,
         durable=delivery.acknowledged,
         owns=custody.owns,
+        taken=jobs.task_ids,
     )
     recovery = RecoveryAgent(projects=projects, jobs=jobs, queue=runner, publisher=publisher)
     custody.entrust(runner, recovery, outside.closers)
@@ -66,7 +64,7 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         projects=projects, publisher=publisher, admission=outside.admission, clock=outside.clock
     )
     scenes_agent = ScenesAgent(
-        jobs=jobs, queue=runner, publisher=publisher, offers=workshop, clock=outside.clock
+        jobs=jobs, queue=runner, publisher=publisher, offers=outside.workshop, clock=outside.clock
     )
     _listen(
         app,
@@ -139,15 +137,6 @@ def _table(delivery: Delivery, settings: Settings, name: str, row: type[Project]
         value_serializer=RowCodec(row),
         default=None,
     )
-
-
-def _usual(settings: Settings) -> dict[JobKind, str]:
-    return {
-        JobKind.IMAGE: settings.image_provider,
-        JobKind.SPEECH: settings.speech_provider,
-        JobKind.CLIP: settings.clip_provider,
-        JobKind.RENDER: "ffmpeg",
-    }
 
 
 def _faust_settings(settings: Settings) -> dict[str, Any]:

@@ -9,16 +9,18 @@ from models.ports import Admission, AssetStore, Clock
 from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
+from sceneloom.paid import paid_suppliers
 from sceneloom.providers import voices
 from sceneloom.providers.motion import Motion
 from sceneloom.providers.speech import OfflineSpeech
 from sceneloom.providers.storyboard import Storyboard
 from sceneloom.providers.studio import Studio
+from sceneloom.providers.wire import open_client
 from sceneloom.rendering.cache import FolderCache
 from sceneloom.rendering.renderer import Renderer
 from sceneloom.settings import Settings
 from sceneloom.workshop.makers import ClipMaker, FilmMaker, PictureMaker, SpeechMaker, fetch_from
-from sceneloom.workshop.workshop import Supplier
+from sceneloom.workshop.workshop import Supplier, Workshop
 
 Closer = Callable[[], Awaitable[None]]
 """Closes something that was opened for the worker."""
@@ -40,9 +42,8 @@ class Outside:
     """Everything that leaves the process; tests pass their own."""
 
     clock: Clock
-    assets: AssetStore
     admission: Admission
-    suppliers: Sequence[Supplier]
+    workshop: Workshop
     closers: Sequence[Closer] = ()
 
 
@@ -88,25 +89,42 @@ def offline_suppliers(
 
 
 def connect(settings: Settings) -> Outside:
-    """Make the real adapters that *settings* describe."""
+    """Make the real adapters that *settings* describe. Raises `ValueError` for a half-set provider."""
+    clock = SystemClock()
     assets = open_assets(settings.asset_location, public_url=settings.assets_public_url or None)
     drawing = Studio(children=settings.parallel_images)
     speaking = Studio(children=settings.parallel_speech)
+    client = open_client()
     fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
     motion = Motion(pictures=Storyboard(drawing), fetch=fetch, parallel=settings.parallel_clips)
-    suppliers = offline_suppliers(settings, assets, drawing=drawing, speaking=speaking, motion=motion)
+    suppliers = [
+        *offline_suppliers(settings, assets, drawing=drawing, speaking=speaking, motion=motion),
+        *paid_suppliers(settings, assets, client=client, clock=clock),
+    ]
+    workshop = Workshop(suppliers=suppliers, usual=usual_providers(settings), assets=assets)
     return Outside(
-        clock=SystemClock(),
-        assets=assets,
-        admission=create_admission(suppliers, assets),
-        suppliers=suppliers,
-        closers=(motion.aclose, drawing.aclose, speaking.aclose),
+        clock=clock,
+        admission=create_admission(workshop, assets),
+        workshop=workshop,
+        closers=(motion.aclose, drawing.aclose, speaking.aclose, client.aclose),
     )
 
 
-def create_admission(suppliers: Sequence[Supplier], assets: AssetStore) -> admission.Admission:
+def create_admission(workshop: Workshop, assets: AssetStore) -> admission.Admission:
     """Make the check of requests against the providers, the voices and what is already in *assets*."""
-    known: dict[str, set[str]] = {}
-    for supplier in suppliers:
-        known.setdefault(supplier.kind, set()).add(supplier.offer.provider)
-    return admission.Admission(voices=voices, known_providers=known, is_stored=assets.owns)
+    return admission.Admission(
+        voices=voices,
+        known_providers={kind: workshop.names(kind) for kind in JobKind},
+        is_stored=assets.owns,
+        offers=workshop,
+    )
+
+
+def usual_providers(settings: Settings) -> dict[JobKind, str]:
+    """Return who makes each kind of asset where the request does not say."""
+    return {
+        JobKind.IMAGE: settings.image_provider,
+        JobKind.SPEECH: settings.speech_provider,
+        JobKind.CLIP: settings.clip_provider,
+        JobKind.RENDER: "ffmpeg",
+    }

@@ -5,11 +5,12 @@ whatever it learns becomes true only when the scenes agent has written it.
 """
 
 import asyncio
+import contextlib
 import contextvars
 import heapq
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -31,8 +32,8 @@ from models.job_events import (
     SubmitOutcomeUnknown,
 )
 from models.lifecycle import JobStatus, SubmitState
-from models.policy import next_poll, retry_delay
-from models.ports import Clock, Publisher
+from models.policy import GRACE_SECONDS, RECONCILE_SECONDS, next_poll, retry_delay
+from models.ports import Absent, Adopted, Clock, Publisher
 from models.work import Output, Source
 from sceneloom.delivery import DeliveryFailed
 from sceneloom.workshop.supplier import OutcomeUnknown
@@ -40,6 +41,9 @@ from sceneloom.workshop.workshop import Workshop
 
 PROGRESS_SECONDS: Final = 0.5
 """Progress is reported at most this often."""
+
+LOST_SECONDS: Final = 1.0
+"""How often a call that waits for its announcement looks whether the job is still ours."""
 
 _log = structlog.get_logger(__name__)
 _Call = tuple[str, int, int]
@@ -58,6 +62,7 @@ class JobRunner(Service):
 
     `durable` returns once every row written so far is acknowledged by the broker; `owns` tells whether this
     worker still has the partition of a project. Both are asked right before a call that may cost money.
+    `taken` returns the task ids that jobs already have.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class JobRunner(Service):
         clock: Clock,
         durable: Callable[[], Awaitable[None]],
         owns: Callable[[str], bool],
+        taken: Callable[[], Collection[str]] = frozenset,
     ) -> None:
         super().__init__()
         self._workshop = workshop
@@ -75,13 +81,16 @@ class JobRunner(Service):
         self._clock = clock
         self._durable = durable
         self._owns = owns
+        self._taken = taken
         self._jobs: dict[str, Job] = {}
         self._due: list[tuple[datetime, int, str]] = []
-        self._order = itertools.count()
+        self._numbers = itertools.count()
         self._wake = asyncio.Event()
         self._working: dict[str, asyncio.Task[None]] = {}
         self._intended: set[_Call] = set()
+        self._written: dict[str, asyncio.Event] = {}
         self._reported: set[_Call] = set()
+        self._looked_for: set[str] = set()
 
     # -- the queue
 
@@ -90,12 +99,15 @@ class JobRunner(Service):
         if _call(job) in self._reported:
             return
         self._jobs[job.job_id] = job
-        if job.job_id not in self._working:
+        if job.submit is SubmitState.INTENDED and job.job_id in self._written:
+            self._written[job.job_id].set()
+        elif job.job_id not in self._working:
             self._push(job)
 
     def drop(self, job_id: str, /) -> None:
         """Stop working on the job."""
         self._jobs.pop(job_id, None)
+        self._looked_for.discard(job_id)
         task = self._working.get(job_id)
         if task is not None:
             task.cancel()
@@ -106,6 +118,7 @@ class JobRunner(Service):
         self._jobs.clear()
         self._due.clear()
         self._reported.clear()
+        self._looked_for.clear()
 
     @property
     def busy(self) -> int:
@@ -151,28 +164,30 @@ class JobRunner(Service):
         self._working[job.job_id] = task
 
     async def _attend(self, job: Job) -> None:
+        attended = job
         try:
-            await self._step(job)
+            attended = await self._step(job)
         except asyncio.CancelledError:
             if _call(job) not in self._reported:
                 _log.info("runner.given_up", job=job.job_id)
         finally:
             self._working.pop(job.job_id, None)
             latest = self._jobs.get(job.job_id)
-            if latest is not None and latest is not job and _call(latest) not in self._reported:
+            if latest is not None and latest is not attended and _call(latest) not in self._reported:
                 self._push(latest)
 
     def _push(self, job: Job) -> None:
         due = self._due_at(job)
         if due is not None:
-            heapq.heappush(self._due, (due, next(self._order), job.job_id))
+            heapq.heappush(self._due, (due, next(self._numbers), job.job_id))
             self._wake.set()
 
     def _due_at(self, job: Job) -> datetime | None:
         now = self._clock.now()
         match job.submit:
             case SubmitState.UNKNOWN:
-                return None
+                looked = job.job_id in self._looked_for
+                return now + timedelta(seconds=RECONCILE_SECONDS if looked else 0.0)
             case SubmitState.ACCEPTED if job.submitted_at is not None:
                 schedule = self._workshop.poll_schedule(job)
                 slow = now + timedelta(seconds=schedule[-1])
@@ -182,43 +197,93 @@ class JobRunner(Service):
 
     # -- one step of one job
 
-    async def _step(self, job: Job) -> None:
+    async def _step(self, job: Job) -> Job:
+        """Do what *job* waits for, and return it in the form that was worked on last."""
         match job.submit:
             case SubmitState.ACCEPTED:
                 await self._poll(job)
+            case SubmitState.UNKNOWN:
+                await self._reconcile(job)
+            case SubmitState.INTENDED if _call(job) in self._intended or self._workshop.repeatable(job):
+                async with self._workshop.place(job):
+                    await self._buy(job)
             case SubmitState.INTENDED:
-                await self._submit(job)
+                # Another worker announced this call, and may have made it before it died.
+                await self._tell(SubmitOutcomeUnknown, job)
             case _ if self._workshop.needs_intent(job):
+                return await self._order(job)
+            case _:
+                async with self._workshop.place(job):
+                    await self._guarded(job, self._finished(job))
+        return job
+
+    async def _order(self, job: Job) -> Job:
+        """Announce the call for *job*, make it once the announcement is written, and return the written job.
+
+        Only so many calls are announced as can be made at once: when a worker dies, few are in doubt.
+        """
+        async with self._workshop.place(job):
+            known = await self._workshop.recall(job)
+            if known is not None:
+                await self._succeed(job, *known)
+                return job
+            written = self._written[job.job_id] = asyncio.Event()
+            try:
                 self._intended.add(_call(job))
                 await self._tell(SubmitIntended, job)
-            case _:
-                await self._make(job)
+                while not written.is_set() and self._owns(job.project_id):
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(written.wait(), LOST_SECONDS)
+            finally:
+                del self._written[job.job_id]
+            announced = self._jobs.get(job.job_id, job)
+            if announced.submit is SubmitState.INTENDED:
+                await self._buy(announced)
+            return announced
 
-    async def _make(self, job: Job) -> None:
-        """Make an asset by a call that costs nothing and may be made again."""
-        await self._guarded(job, self._finished(job))
-
-    async def _submit(self, job: Job) -> None:
-        """Make the one call that may cost money, if the intent is ours and durable, and so is the job."""
-        if _call(job) not in self._intended and not self._workshop.repeatable(job):
-            await self._tell(SubmitOutcomeUnknown, job)
-            return
-        self._intended.discard(_call(job))
+    async def _buy(self, job: Job) -> None:
+        """Make the one call that may cost money, if its announcement is durable and the job still ours."""
         await self._durable()
         if not self._owns(job.project_id):
             return
+        self._intended.discard(_call(job))
         await self._guarded(job, self._bought(job))
 
     async def _bought(self, job: Job) -> None:
-        known = await self._workshop.recall(job)
-        if known is not None:
-            await self._succeed(job, *known)
-            return
         if not self._workshop.is_task(job):
             await self._finished(job)
             return
         task_id = await self._workshop.submit(job)
         await self._tell(JobSubmitted, job, provider_task_id=task_id)
+
+    async def _reconcile(self, job: Job) -> None:
+        """Look for the task of a submit without clear outcome: it is adopted, surely not there, or unclear.
+
+        What stays unclear until the deadline fails visibly, and counts as an orphan that may be billed.
+        """
+        self._looked_for.add(job.job_id)
+        now = self._clock.now()
+        since = job.intended_at or job.created_at
+        try:
+            found = await self._workshop.find(job, taken=self._taken())
+        except ProviderFailure as failure:
+            _log.warning("runner.reconcile_failed", job=job.job_id, detail=failure.detail)
+            found = None
+        match found:
+            case Adopted(task_id=task_id):
+                await self._tell(JobSubmitted, job, provider_task_id=task_id)
+                return
+            case Absent() if now >= since + timedelta(seconds=GRACE_SECONDS):
+                self._reported.add(_call(job))
+                await self._tell(JobPostponed, job, error_code=ErrorCode.PROVIDER_UNAVAILABLE, due_at=now)
+                return
+            case _:
+                pass
+        if now >= since + self._workshop.deadline(job):
+            self._reported.add(_call(job))
+            await self._tell(JobFailed, job, error_code=ErrorCode.SUBMIT_UNKNOWN)
+        elif self._jobs.get(job.job_id) is job:
+            self._push(job)
 
     async def _poll(self, job: Job) -> None:
         """Ask how a task stands. A poll that fails says nothing about the task, so it is only asked again."""

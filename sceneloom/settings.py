@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -64,6 +64,35 @@ class Settings(BaseSettings):
     parallel_speech: int = Field(default=1, ge=1, le=64, description="Narrations spoken at the same time.")
     parallel_clips: int = Field(default=1, ge=1, le=64, description="Clips made at the same time.")
     parallel_renders: int = Field(default=1, ge=1, le=16, description="Films rendered at the same time.")
+    parallel_paid: int = Field(default=4, ge=1, le=256, description="Calls to one paid provider at a time.")
+    ark_key: SecretStr = Field(
+        default=SecretStr(""), description="Key of BytePlus or Volcengine Ark (Seedance)."
+    )
+    ark_url: str = Field(
+        default="https://ark.ap-southeast.bytepluses.com/api/v3", description="Where Ark is."
+    )
+    ark_model: str = Field(
+        default="dreamina-seedance-2-0-260128", description="The model or endpoint at Ark."
+    )
+    ark_usd_per_second: float = Field(
+        default=0.354, ge=0, description="What a second of clip costs at Ark, in US dollars."
+    )
+    fal_key: SecretStr = Field(default=SecretStr(""), description="Key of fal.")
+    fal_url: str = Field(default="https://queue.fal.run", description="Where fal's queue is.")
+    fal_model: str = Field(default="", description="The path of the model at fal, OWNER/APP/….")
+    fal_usd_per_second: float = Field(
+        default=0.682, ge=0, description="What a second of clip costs at fal, in US dollars."
+    )
+    openai_key: SecretStr = Field(default=SecretStr(""), description="Key of OpenAI.")
+    openai_url: str = Field(default="https://api.openai.com/v1", description="Where OpenAI is.")
+    openai_image_model: str = Field(default="gpt-image-2", description="The picture model at OpenAI.")
+    openai_image_usd: float = Field(
+        default=0.053, ge=0, description="What a picture at OpenAI costs, in US dollars."
+    )
+    openai_speech_model: str = Field(default="gpt-4o-mini-tts", description="The speech model at OpenAI.")
+    openai_speech_usd: float = Field(
+        default=0.015, ge=0, description="What a narration at OpenAI costs, in US dollars."
+    )
     allow_private_downloads: bool = Field(
         default=False, description="Fetch pictures from private and loopback addresses too."
     )

@@ -33,3 +33,8 @@ class JobTable:
         for job in cast("list[Job]", list(self._table.values())):
             if partition_of(job.project_id, self._partitions) in partitions:
                 yield job
+
+    def task_ids(self) -> set[str]:
+        """Return the provider task ids that jobs have, also those of partitions that have moved away."""
+        jobs = cast("list[Job]", list(self._table.values()))
+        return {job.provider_task_id for job in jobs if job.provider_task_id is not None}

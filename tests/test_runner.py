@@ -1,6 +1,7 @@
 """The job runner, on fakes and a moved clock."""
 
 import asyncio
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +20,7 @@ from models.job_events import (
     SubmitOutcomeUnknown,
 )
 from models.lifecycle import JobStatus, SubmitState
-from models.ports import TaskReport
+from models.ports import Absent, Adopted, Reconciled, Several, TaskReport
 from models.shapes import AspectRatio
 from models.work import ClipRequest, ImageRequest, JobKind, Offer, Output, Source
 from sceneloom.assets.store import open_assets
@@ -62,6 +63,10 @@ class Tasks(House):
         report = await self._answer("poll")
         return report if isinstance(report, TaskReport) else TaskReport()
 
+    async def find(self, job: Job, *, taken: Collection[str]) -> Reconciled | None:
+        found: Reconciled | None = await self._answer("find")
+        return found
+
     async def collect(self, job: Job, report: TaskReport) -> Output:
         await self._answer("collect")
         return OUTPUT
@@ -91,12 +96,22 @@ class Bench:
         self.durable_calls += 1
 
     async def run(self) -> None:
-        """Let everything that is due happen."""
+        """Let everything that is due happen; an announced call waits until the test has written it."""
         self.runner._start_due()
-        while self.runner._working:
-            await asyncio.gather(*self.runner._working.values(), return_exceptions=True)
-            await asyncio.sleep(0)
+        while tasks := self._busy():
+            await asyncio.wait(tasks, timeout=0.02)
             self.runner._start_due()
+
+    def _busy(self) -> list[asyncio.Task[None]]:
+        waiting = {job for job, written in self.runner._written.items() if not written.is_set()}
+        return [task for job, task in self.runner._working.items() if job not in waiting]
+
+    async def announce(self, job: Job) -> Job:
+        """Let the runner take *job* and announce its call, and return it as the scenes agent writes it."""
+        self.runner.take(job)
+        await self.run()
+        (intended,) = self.outbox.of(SubmitIntended)
+        return job.evolve(intended)
 
     def told(self) -> list[type[Any]]:
         return [type(message) for message in self.outbox.messages]
@@ -154,12 +169,11 @@ async def test_a_job_taken_twice_is_made_once() -> None:
 async def test_nothing_is_bought_before_the_intent_is_written_and_durable() -> None:
     bench = Bench(OneCall(), repeatable=False)
 
-    bench.runner.take(an_image())
-    await bench.run()
+    written = await bench.announce(an_image())
     assert bench.told() == [SubmitIntended]
     assert bench.maker.calls == []
 
-    bench.runner.take(an_image(status=JobStatus.RUNNING, submit=SubmitState.INTENDED))
+    bench.runner.take(written)
     await bench.run()
     assert bench.durable_calls == 1
     assert bench.told() == [SubmitIntended, JobSucceeded]
@@ -167,11 +181,10 @@ async def test_nothing_is_bought_before_the_intent_is_written_and_durable() -> N
 
 async def test_nothing_is_bought_for_a_partition_that_has_moved_away() -> None:
     bench = Bench(OneCall(), repeatable=False)
-    bench.runner.take(an_image())
-    await bench.run()
+    written = await bench.announce(an_image())
 
     bench.owned = False
-    bench.runner.take(an_image(status=JobStatus.RUNNING, submit=SubmitState.INTENDED))
+    bench.runner.take(written)
     await bench.run()
 
     assert bench.maker.calls == []
@@ -187,24 +200,75 @@ async def test_an_intent_of_a_dead_worker_is_an_unknown_outcome_and_not_called_a
     assert bench.maker.calls == []
 
 
-async def test_an_unknown_outcome_waits_and_is_never_called_again_by_itself() -> None:
+def unclear(job: Job) -> Job:
+    return job.model_copy(
+        update={"status": JobStatus.RUNNING, "submit": SubmitState.UNKNOWN, "intended_at": START}
+    )
+
+
+async def test_an_unclear_call_that_nobody_can_look_up_is_never_made_again_and_fails_visibly() -> None:
     bench = Bench(OneCall(), repeatable=False)
 
-    bench.runner.take(an_image(status=JobStatus.RUNNING, submit=SubmitState.UNKNOWN))
-    bench.clock.advance(10 * 24 * 3600)
-    await bench.run()
+    bench.runner.take(unclear(an_image()))
+    for _ in range(60):
+        bench.clock.advance(60)
+        await bench.run()
 
     assert bench.maker.calls == []
+    (event,) = bench.outbox.messages
+    assert isinstance(event, JobFailed)
+    assert event.error_code is ErrorCode.SUBMIT_UNKNOWN
+
+
+async def test_a_lost_task_that_the_list_shows_is_adopted() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [Absent(), Adopted("task-9", certain=True)]
+
+    bench.runner.take(unclear(a_clip()))
+    await bench.run()
+    assert bench.told() == []
+
+    bench.clock.advance(20)
+    await bench.run()
+    (event,) = bench.outbox.messages
+    assert isinstance(event, JobSubmitted)
+    assert event.provider_task_id == "task-9"
+
+
+async def test_a_lost_task_is_ordered_again_only_when_the_list_had_time_to_show_it() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [Absent()] * 20
+
+    bench.runner.take(unclear(a_clip()))
+    for _ in range(5):
+        await bench.run()
+        bench.clock.advance(20)
+    assert bench.told() == []
+
+    bench.clock.advance(20)
+    await bench.run()
+    assert bench.told() == [JobPostponed]
+
+
+@pytest.mark.parametrize("answer", [Several(("t1", "t2")), ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE)])
+async def test_a_list_that_does_not_tell_leads_to_no_second_order(answer: object) -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [answer] * 100
+
+    bench.runner.take(unclear(a_clip()))
+    for _ in range(40):
+        bench.clock.advance(20)
+        await bench.run()
+
+    assert set(bench.maker.calls) == {"find"}
+    assert bench.told() == [JobFailed]
 
 
 @pytest.mark.parametrize("error", [OutcomeUnknown("read timeout"), RuntimeError("a bug after the call")])
 async def test_a_paid_call_that_ends_unclear_becomes_a_visible_state(error: Exception) -> None:
     bench = Bench(OneCall(), repeatable=False)
     bench.maker.answers = [error]
-    bench.runner.take(an_image())
-    await bench.run()
-
-    bench.runner.take(an_image(status=JobStatus.RUNNING, submit=SubmitState.INTENDED))
+    bench.runner.take(await bench.announce(an_image()))
     await bench.run()
 
     assert bench.told() == [SubmitIntended, SubmitOutcomeUnknown]
@@ -247,9 +311,7 @@ async def test_a_refusal_that_another_call_cannot_mend_fails_the_job() -> None:
 
 async def test_a_task_is_submitted_once_and_then_polled_until_it_is_collected() -> None:
     bench = Bench(Tasks(), repeatable=False)
-    bench.runner.take(a_clip())
-    await bench.run()
-    bench.runner.take(a_clip(status=JobStatus.RUNNING, submit=SubmitState.INTENDED))
+    bench.runner.take(await bench.announce(a_clip()))
     await bench.run()
     assert bench.told() == [SubmitIntended, JobSubmitted]
 
@@ -329,18 +391,15 @@ async def test_an_equal_request_is_served_from_the_store_and_not_made() -> None:
     bench = Bench(OneCall(), repeatable=False)
     url = await bench.assets.put(b"picture", media_type="image/png")
     output = OUTPUT.model_copy(update={"url": url})
-    job = an_image(status=JobStatus.RUNNING, submit=SubmitState.INTENDED)
+    job = an_image()
     key = f"made/{job.fingerprint[:2]}/{job.fingerprint}"
     await bench.assets.remember(
         key, {"output": output.model_dump(mode="json"), "job_id": "another", "attempt": 1}
     )
-    bench.runner.take(an_image())
-    await bench.run()
-
     bench.runner.take(job)
     await bench.run()
 
-    event = bench.outbox.messages[-1]
+    (event,) = bench.outbox.messages
     assert isinstance(event, JobSucceeded)
     assert event.source is Source.CACHED
     assert bench.maker.calls == []

@@ -17,11 +17,10 @@ from pydantic import SecretStr
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
 from models.policy import POLL_SCHEDULE
-from models.ports import AssetStore, Clock, TaskReport
+from models.ports import AssetStore, Clock, Reconciled, TaskReport
 from models.work import ClipRequest
 from sceneloom.providers import orders
 from sceneloom.providers.ark_words import FAILED, STOPPED, SUCCEEDED, UNDER_WAY, VERDICTS, complaint_in
-from sceneloom.providers.orders import Reconciled
 from sceneloom.providers.wire import Capabilities, Patience, Wire
 
 BASE_URL: Final = "https://ark.ap-southeast.bytepluses.com/api/v3"

@@ -16,10 +16,9 @@ from pydantic import SecretStr
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
 from models.policy import POLL_SCHEDULE
-from models.ports import AssetStore, Clock, TaskReport
+from models.ports import AssetStore, Clock, Reconciled, TaskReport
 from sceneloom.providers import orders
 from sceneloom.providers.fal_words import VERDICTS, app_of, complaint, video_url
-from sceneloom.providers.orders import Reconciled
 from sceneloom.providers.verdicts import Answer, Complaint, text_of
 from sceneloom.providers.wire import Capabilities, Patience, Wire
 

@@ -5,44 +5,19 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import quote
 
 from models.errors import AssetMissing, ErrorCode, OutcomeUnknown, ProviderFailure
 from models.job import Job
-from models.ports import AssetStore
+from models.ports import Absent, Adopted, AssetStore, Reconciled, Several
 from models.work import ClipRequest
 
 _BEFORE: Final = timedelta(seconds=60)
 _AFTER: Final = timedelta(minutes=5)
 _SHORTEST_SECONDS: Final = 4
 _MAGIC: Final = ((b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"RIFF", "image/webp"))
-
-
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """Exactly one task can be the lost one; `certain` where it repeats our reference."""
-
-    task_id: str
-    certain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """No task can be the lost one, as far as the list shows now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Several:
-    """More than one task can be the lost one: a person must choose."""
-
-    task_ids: tuple[str, ...]
-
-
-Reconciled = Adopted | Absent | Several
-"""What the search for a task whose submit had no clear outcome has found."""
 
 
 def reconciled(certain: Sequence[str], alike: Sequence[str]) -> Reconciled:

@@ -2,7 +2,7 @@
 
 import hashlib
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -13,6 +13,8 @@ from models.errors import BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import (
     AssetStore,
+    Reconciled,
+    Reconciler,
     TaskReport,
     TextToImageProvider,
     TextToSpeechProvider,
@@ -30,6 +32,8 @@ from sceneloom.workshop.supplier import Progress
 
 PICTURE_BYTES: Final = 20_000_000
 DOWNLOAD_SECONDS: Final = 60.0
+CLIP_BYTES: Final = 500_000_000
+CLIP_DOWNLOAD_SECONDS: Final = 600.0
 WORDS: Final[TypeAdapter[tuple[Word, ...]]] = TypeAdapter(tuple[Word, ...])
 
 R = TypeVar("R")
@@ -103,9 +107,10 @@ class SpeechMaker:
 class ClipMaker:
     """Has a clip made as a task of a video provider."""
 
-    def __init__(self, *, provider: VideoProvider, assets: AssetStore) -> None:
+    def __init__(self, *, provider: VideoProvider, assets: AssetStore, allow_private: bool = False) -> None:
         self._provider = provider
         self._assets = assets
+        self._allow_private = allow_private
 
     async def submit(self, job: Job) -> str:
         """Start the task and return the provider's id of it."""
@@ -115,12 +120,23 @@ class ClipMaker:
         """Ask how the task of *job* stands."""
         return await self._provider.poll(job.provider_task_id or "")
 
+    async def find(self, job: Job, *, taken: Collection[str]) -> Reconciled | None:
+        """Look for the task of a submit without clear outcome in the provider's list, if it has one."""
+        if not isinstance(self._provider, Reconciler) or job.intended_at is None:
+            return None
+        return await self._provider.candidates(job, job.intended_at, taken=taken)
+
     async def collect(self, job: Job, report: TaskReport) -> Output:
         """Return the stored clip of *job*, fully decoded once and as long as asked for."""
         request = _expect(job, ClipRequest)
         content = report.output
         if content is None and report.output_url is not None:
-            content = await download(report.output_url, limit_bytes=500_000_000, timeout=600.0)
+            content = await download(
+                report.output_url,
+                limit_bytes=CLIP_BYTES,
+                timeout=CLIP_DOWNLOAD_SECONDS,
+                allow_private=self._allow_private,
+            )
         if content is None:
             raise ProviderFailure(ErrorCode.OUTPUT_MISSING, "the task is done and names no output")
         facts = await _checked(check_video_async(content))

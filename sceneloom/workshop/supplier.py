@@ -1,11 +1,11 @@
 """What every maker of assets offers to the workshop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol, runtime_checkable
 
 from models.errors import OutcomeUnknown
 from models.job import Job
-from models.ports import TaskReport
+from models.ports import Reconciled, TaskReport
 from models.work import Output
 
 __all__ = ["Maker", "OutcomeUnknown", "Progress", "TaskMaker"]
@@ -36,6 +36,10 @@ class TaskMaker(Protocol):
 
     async def poll(self, job: Job) -> TaskReport:
         """Ask how the task of *job* stands; whatever it raises says nothing about the task."""
+        ...
+
+    async def find(self, job: Job, *, taken: Collection[str]) -> Reconciled | None:
+        """Look for the task of a submit without clear outcome; None where the provider has no list."""
         ...
 
     async def collect(self, job: Job, report: TaskReport) -> Output:

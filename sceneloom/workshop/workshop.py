@@ -1,7 +1,9 @@
 """The workshop: knows every supplier, and looks into the store before anything is made."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -12,7 +14,7 @@ from models.commands import Want
 from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.policy import POLL_SCHEDULE, deadline
-from models.ports import AssetStore, TaskReport
+from models.ports import AssetStore, Reconciled, TaskReport
 from models.work import ClipRequest, ImageRequest, JobKind, Offer, Output, Source
 from sceneloom.workshop.supplier import Maker, Progress, TaskMaker
 
@@ -33,6 +35,8 @@ class Supplier:
     repeatable: bool
     parallel: int = 2
     poll_schedule: Sequence[float] = POLL_SCHEDULE
+    usd_per_second: float = 0.0
+    """The price of a second of clip, where a call has no fixed price."""
     gate: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,7 +57,14 @@ class Workshop:
         """Return who makes what *want* asks for; a name that nobody has here fails with its job."""
         name = want.provider or self._usual[want.kind]
         supplier = self._suppliers.get((want.kind, name))
-        return supplier.offer if supplier else Offer(provider=name, model="unknown")
+        if supplier is None:
+            return Offer(provider=name, model="unknown")
+        match want.request:
+            case ClipRequest(duration_seconds=seconds):
+                cost = supplier.offer.cost_usd + seconds * supplier.usd_per_second
+                return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
+            case _:
+                return supplier.offer
 
     def names(self, kind: JobKind) -> frozenset[str]:
         """Return the names of all providers of *kind*."""
@@ -72,6 +83,11 @@ class Workshop:
         """Tell whether the asset of *job* is made as a task that is polled."""
         supplier = self._suppliers.get((job.kind, job.offer.provider))
         return supplier is not None and isinstance(supplier.maker, TaskMaker)
+
+    def place(self, job: Job) -> AbstractAsyncContextManager[object]:
+        """Wait for one of the places of the supplier of *job*: so many calls are made at a time."""
+        supplier = self._suppliers.get((job.kind, job.offer.provider))
+        return supplier.gate if supplier else contextlib.nullcontext()
 
     def poll_schedule(self, job: Job) -> Sequence[float]:
         """Return the seconds before each poll of the task of *job*."""
@@ -107,19 +123,24 @@ class Workshop:
         own = entry.get("job_id") == job.job_id and entry.get("attempt") == job.attempt
         return output, Source.MADE if own else Source.CACHED
 
+    async def find(self, job: Job, *, taken: Collection[str]) -> Reconciled | None:
+        """Look for the task of a submit without clear outcome; None where its provider cannot tell.
+
+        *taken* are the task ids of other jobs. Raises `ProviderFailure` where the provider does not answer.
+        """
+        maker = self._supplier(job).maker
+        return await maker.find(job, taken=taken) if isinstance(maker, TaskMaker) else None
+
     async def make(self, job: Job, *, progress: Progress) -> Output:
-        """Make the asset of *job* in one call, at most so many at a time as its supplier allows."""
+        """Make the asset of *job* in one call."""
         supplier = self._supplier(job)
         if not isinstance(supplier.maker, Maker):
             raise TypeError(f"{job.offer.provider} makes {job.kind} as a task")
-        async with supplier.gate:
-            return await self._remembered(job, await supplier.maker.make(job, progress=progress))
+        return await self._remembered(job, await supplier.maker.make(job, progress=progress))
 
     async def submit(self, job: Job) -> str:
         """Start the task of *job* and return the provider's id of it."""
-        supplier = self._supplier(job)
-        async with supplier.gate:
-            return await self._tasks(job).submit(job)
+        return await self._tasks(job).submit(job)
 
     async def poll(self, job: Job) -> TaskReport:
         """Ask how the task of *job* stands."""

@@ -1,4 +1,4 @@
-"""A worker of the real system whose providers are quick, and write down every asset they make.
+"""A worker of the real system whose free providers are quick, and write down every asset they make.
 
 python -m tests.e2e.house      settings by SCENELOOM_*, and:
 HOUSE_LEDGER   a file that gets a line `JOB_ID ATTEMPT` for each asset, before the asset is reported
@@ -14,13 +14,15 @@ from pathlib import Path
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import AssetStore
-from models.work import ImageRequest, JobKind, Offer, Output
+from models.work import ImageRequest, Offer, Output
 from sceneloom.app import create_app, run
 from sceneloom.assets.store import open_assets
-from sceneloom.outside import Outside, SystemClock, create_admission
+from sceneloom.outside import Outside, SystemClock, create_admission, usual_providers
+from sceneloom.paid import paid_suppliers
+from sceneloom.providers.wire import open_client
 from sceneloom.settings import Settings
 from sceneloom.workshop.supplier import Progress
-from sceneloom.workshop.workshop import Supplier
+from sceneloom.workshop.workshop import Supplier, Workshop
 
 
 class Ledger:
@@ -60,22 +62,18 @@ def outside(settings: Settings) -> Outside:
         float(os.environ.get("HOUSE_SECONDS", "0")),
         os.environ.get("HOUSE_FAILS", ""),
     )
-    names = {
-        JobKind.IMAGE: settings.image_provider,
-        JobKind.SPEECH: settings.speech_provider,
-        JobKind.CLIP: settings.clip_provider,
-        JobKind.RENDER: "ffmpeg",
-    }
+    usual = usual_providers(settings)
     suppliers = [
         Supplier(kind=kind, offer=Offer(provider=name, model="house"), maker=maker, repeatable=True)
-        for kind, name in names.items()
+        for kind, name in usual.items()
     ]
-    return Outside(
-        clock=SystemClock(),
-        assets=assets,
-        admission=create_admission(suppliers, assets),
-        suppliers=suppliers,
-    )
+    clock, client = SystemClock(), open_client()
+    paid = list(paid_suppliers(settings, assets, client=client, clock=clock))
+    bought = {(supplier.kind, supplier.offer.provider) for supplier in paid}
+    free = [s for s in suppliers if (s.kind, s.offer.provider) not in bought]
+    workshop = Workshop(suppliers=[*free, *paid], usual=usual, assets=assets)
+    admission = create_admission(workshop, assets)
+    return Outside(clock=clock, admission=admission, workshop=workshop, closers=(client.aclose,))
 
 
 if __name__ == "__main__":

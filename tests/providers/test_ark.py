@@ -12,10 +12,9 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from models.errors import ErrorCode, OutcomeUnknown, ProviderFailure
-from models.ports import TaskReport, VideoProvider
+from models.ports import Absent, Adopted, Several, TaskReport, VideoProvider
 from models.work import ImageRequest
 from sceneloom.providers.ark import Ark
-from sceneloom.providers.orders import Absent, Adopted, Several
 from sceneloom.providers.wire import Patience
 from sceneloom.testing.fake_provider import FakeProvider, HandClock
 from tests.fakes import START, MovedClock

@@ -11,9 +11,8 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from models.errors import ErrorCode, OutcomeUnknown, ProviderFailure
-from models.ports import TaskReport, VideoProvider
+from models.ports import Absent, Adopted, Several, TaskReport, VideoProvider
 from sceneloom.providers.fal import Fal
-from sceneloom.providers.orders import Absent, Adopted, Several
 from sceneloom.testing.fake_provider import FakeProvider
 from tests.fakes import START, MovedClock
 from tests.providers.paid import FAKE_KEY, Shelf, a_clip_job, everything_shown, faking, mocked, patience_for

@@ -1,0 +1,132 @@
+"""Paid clips at a provider that misbehaves, judged by the provider's own ledger: one bill for each clip."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from models.lifecycle import ProjectState
+from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
+from sceneloom.topics import DEAD_LETTERS, PROJECT_EVENTS
+from tests.e2e.conftest import Stage
+from tests.e2e.test_main_job import is_completed
+
+pytestmark = pytest.mark.kafka
+
+
+def clips(count: int, **more: object) -> dict[str, Any]:
+    scenes = [
+        {"prompt": f"waves, take {n}", "visual": "clip", "duration_seconds": 4} for n in range(1, count + 1)
+    ]
+    return {"title": "Waves", "scenes": scenes, **more}
+
+
+def paying(provider: FakeProvider) -> dict[str, str]:
+    """Return the settings of a worker that buys its clips at *provider*, at 15 cents each."""
+    return {
+        "SCENELOOM_CLIP_PROVIDER": "ark",
+        "SCENELOOM_ARK_KEY": TEST_KEY,
+        "SCENELOOM_ARK_URL": f"{provider.url}/api/v3",
+        "SCENELOOM_ARK_USD_PER_SECOND": "0.0375",
+        "SCENELOOM_ALLOW_PRIVATE_DOWNLOADS": "true",
+    }
+
+
+@pytest.fixture
+async def provider(tmp_path: Path) -> AsyncIterator[FakeProvider]:
+    scenario = {"defaults": {"cost_usd": 0.15, "queued": 1, "running": 2}}
+    async with FakeProvider(scenario, ledger_file=tmp_path / "bills.jsonl") as provider:
+        yield provider
+
+
+async def accepted(provider: FakeProvider, count: int) -> None:
+    for _ in range(600):
+        if len(provider.ledger.accepted()) >= count:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(provider.ledger.entries())
+
+
+async def test_a_worker_killed_again_and_again_buys_each_clip_once(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    settings = {**paying(provider), "SCENELOOM_PARALLEL_PAID": "1"}
+    worker = stage.start_worker(**settings)
+    await stage.submit("p1", clips(6))
+    for bought in (1, 3, 6):
+        await accepted(provider, bought)
+        worker.kill()
+        worker.wait()
+        worker = stage.start_worker(**settings)
+
+    done = await stage.until("p1", is_completed)
+
+    assert len(provider.ledger.accepted()) == 6
+    assert provider.ledger.billed_usd() == pytest.approx(0.90)
+    assert done.receipt.spent_usd == pytest.approx(0.90)
+    assert done.receipt.orphaned == 0
+    assert await stage.records(DEAD_LETTERS) == []
+
+
+async def test_a_lost_answer_is_an_unclear_outcome_and_the_task_is_found_in_the_list(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    provider.play(
+        {
+            "defaults": {"cost_usd": 0.15, "running": 2},
+            "rules": [
+                {
+                    "when": {"to_call": 1, "count_by": "prompt"},
+                    "then": {"fault": "disconnect", "accepted": True, "listed_after": 5},
+                }
+            ],
+        }
+    )
+    stage.start_worker(**paying(provider))
+    await stage.submit("p1", clips(2))
+
+    waiting = await stage.until("p1", lambda s: any(scene.delayed for scene in s.scenes))
+    assert waiting.state is ProjectState.GENERATING_SCENES
+    done = await stage.until("p1", is_completed)
+
+    assert len(provider.ledger.accepted()) == 2
+    assert done.receipt.spent_usd == pytest.approx(0.30)
+
+
+async def test_a_video_that_would_cost_more_than_allowed_is_refused_before_anything_is_bought(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    stage.start_worker(**paying(provider))
+    await stage.submit("p1", clips(3, max_cost_usd=0.40))
+
+    (event,) = await stage.until_records(PROJECT_EVENTS, 1)
+
+    (fault,) = orjson.loads(event.value)["faults"]
+    assert (fault["path"], fault["rule"]) == ("max_cost_usd", "too_expensive")
+    assert "$0.45" in fault["message"]
+    assert provider.ledger.accepted() == []
+
+
+async def test_a_refused_scene_costs_nothing_and_a_retry_buys_only_that_scene(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    provider.play(
+        {
+            "defaults": {"cost_usd": 0.15, "running": 1},
+            "rules": [{"when": {"prompt": "take 2", "to_call": 1}, "then": {"error": "moderation"}}],
+        }
+    )
+    stage.start_worker(**paying(provider))
+    await stage.submit("p1", clips(3))
+    failed = await stage.until("p1", lambda s: s.state is ProjectState.FAILED)
+    assert failed.receipt.spent_usd == pytest.approx(0.30)
+
+    await stage.send("p1", {"type": "RetryProject", "project_id": "p1"})
+    done = await stage.until("p1", is_completed)
+
+    assert provider.ledger.billed_usd() == pytest.approx(0.45)
+    assert done.receipt.spent_usd == pytest.approx(0.45)
+    assert done.receipt.saved_usd == pytest.approx(0.30)
