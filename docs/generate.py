@@ -176,8 +176,8 @@ def _events() -> str:
 
 
 def _public_events() -> Iterator[type[BaseModel]]:
-    union = Event
-    yield from (event for event in typing.get_args(union) if event not in INTERNAL)
+
+    yield from (event for event in typing.get_args(Event) if event not in INTERNAL)
     yield from (ProjectRejected, CommandRefused)
 
 
