@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from sceneloom import leash
 from sceneloom.brokers import BrokerUnavailable
 
 HOST: Final = "127.0.0.1"
-_LEASH: Final = Path(__file__).with_name("leash.py")
+_LEASH: Final = Path(leash.__file__)
 _METADATA: Final = 3
 
 

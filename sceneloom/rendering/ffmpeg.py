@@ -8,7 +8,7 @@ from pathlib import Path
 
 import imageio_ffmpeg
 
-from sceneloom.rendering import tether
+from sceneloom import leash
 from sceneloom.rendering.errors import RenderFailed
 
 _KEPT_BYTES = 64 * 1024
@@ -23,7 +23,7 @@ async def run_ffmpeg(arguments: Sequence[str], *, folder: Path, about: str, verb
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-hide_banner", "-nostdin", "-y"]
     command += ["-loglevel", "info" if verbose else "error", "-nostats", *arguments]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", tether.__file__, *command),
+        *(sys.executable, "-I", "-S", leash.__file__, *command),
         cwd=folder,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,

@@ -51,7 +51,7 @@ async def test_cancelling_ends_ffmpeg_before_it_goes_on(tmp_path: Path) -> None:
     assert processes_in(tmp_path) == set()
 
 
-@pytest.mark.parametrize("victim", ["python", "tether"])
+@pytest.mark.parametrize("victim", ["python", "leash"])
 async def test_ffmpeg_dies_with_the_process_that_started_it(tmp_path: Path, victim: str) -> None:
     script = f"""
         import asyncio
