@@ -1,6 +1,7 @@
 """The projects agent: the one writer of the projects table."""
 
 from models import decisions
+from models.checks import parse_request
 from models.commands import (
     CancelProject,
     ProjectCommand,
@@ -9,7 +10,7 @@ from models.commands import (
     TakeOverProject,
 )
 from models.errors import IllegalTransition, UnknownProject, VersionConflict
-from models.events import INTERNAL, CommandRefused, Event, ProjectAccepted, ProjectRejected
+from models.events import INTERNAL, CommandRefused, Event, ProjectRejected
 from models.faults import RequestRefused
 from models.ports import Admission, Clock, ProjectStore, Publisher
 from models.project import Project
@@ -52,6 +53,10 @@ class ProjectsAgent:
                 await self._apply(self._known(message.project_id), message)
 
     async def _submit(self, command: SubmitProject, *, command_id: str) -> None:
+        project = self._projects.get(command.project_id)
+        if project is not None:
+            await self._submit_again(project, command.model_copy(update={"command_id": command_id}))
+            return
         now = self._clock.now()
         try:
             request = self._admission.check(command.request, folder=None)
@@ -64,18 +69,20 @@ class ProjectsAgent:
             )
             await self._publisher.publish(rejected)
             raise
-        project = self._projects.get(command.project_id)
-        if project is None:
-            first, *rest = decisions.submit(command.project_id, request, now=now)
-            if not isinstance(first, ProjectAccepted):
-                raise AssertionError(first)
-            await self._record(Project.begin(first), (first, *rest))
-        elif project.request == request:
+        accepted, requested = decisions.submit(command.project_id, request, now=now)
+        await self._record(Project.begin(accepted), (accepted, requested))
+
+    async def _submit_again(self, project: Project, command: SubmitProject) -> None:
+        """Tell again what the same request led to; what it would cost or need today does not matter."""
+        try:
+            is_same = parse_request(command.request) == project.request
+        except RequestRefused:
+            is_same = False
+        if is_same:
             await self._tell(project, decisions.resubmit(project))
         else:
-            named = command.model_copy(update={"command_id": command_id})
             taken = "this project id is taken by another request"
-            await self._refuse(named, rule="project_exists", message=taken, version=project.version)
+            await self._refuse(command, rule="project_exists", message=taken, version=project.version)
 
     async def _command(self, command: CancelProject | RetryProject) -> None:
         project = self._projects.get(command.project_id)

@@ -34,7 +34,7 @@ class RecoveryAgent:
             if not job.finished:
                 self._queue.take(job)
                 waiting += 1
-            elif job.project_id in opened:
+            elif job.project_id in opened and job.output is not None:
                 kept[job.project_id] += job.tally
         for project in opened.values():
             command = TakeOverProject(

@@ -1,12 +1,17 @@
 """The scenes agent: the one writer of the jobs table."""
 
+from typing import Final
+
 from models.commands import CancelScene, RequestScene, SceneCommand
 from models.identifiers import job_id
 from models.job import Job
-from models.job_events import JobEvent
+from models.job_events import JobEvent, JobFailed, JobSucceeded, PollStalled, SubmitOutcomeUnknown
 from models.ports import Clock, JobQueue, JobStore, Offers, Publisher
 from models.scene_work import delay_of, jobs_for, result_of, taken_up
 from models.work import JobKind
+
+_ENDS: Final = (JobSucceeded, JobFailed)
+_DELAYS: Final = (PollStalled, SubmitOutcomeUnknown)
 
 
 class ScenesAgent:
@@ -45,7 +50,7 @@ class ScenesAgent:
                 self._jobs.put(job_now)
             if not job_now.finished:
                 self._queue.take(job_now)
-        await self._report(command.project_id, command.scene_id)
+        await self._report(command.project_id, command.scene_id, delayed=True)
 
     def _cancel(self, command: CancelScene) -> None:
         for job in self._scene(command.project_id, command.scene_id):
@@ -64,11 +69,13 @@ class ScenesAgent:
             self._queue.drop(changed.job_id)
         else:
             self._queue.take(changed)
-        await self._report(job.project_id, job.scene_id)
+        if changed is not job or isinstance(event, _ENDS + _DELAYS):
+            delayed = isinstance(event, _DELAYS)
+            await self._report(job.project_id, job.scene_id, delayed=delayed)
 
-    async def _report(self, project_id: str, scene_id: str) -> None:
+    async def _report(self, project_id: str, scene_id: str, *, delayed: bool) -> None:
         jobs = self._scene(project_id, scene_id)
-        for result in (delay_of(jobs), result_of(jobs)):
+        for result in (delay_of(jobs) if delayed else None, result_of(jobs)):
             if result is not None:
                 await self._publisher.publish(result)
 

@@ -23,7 +23,7 @@ Message = CancelProject | RetryProject | TakeOverProject | SceneResult
 """What may come for a project that exists."""
 
 
-def submit(project_id: str, request: ProjectRequest, *, now: datetime) -> tuple[Event, ...]:
+def submit(project_id: str, request: ProjectRequest, *, now: datetime) -> tuple[ProjectAccepted, Event]:
     """Decide to make the film that *request*, already checked, asks for."""
     accepted = ProjectAccepted(project_id=project_id, version=1, occurred_at=now, request=request)
     project = Project.begin(accepted)
@@ -45,6 +45,8 @@ def decide(project: Project, message: Message, *, now: datetime) -> tuple[Event,
             _expect(project, message.expected_version)
             _may_become(project, ProjectState.CANCELLED)
             return (facts.cancelled(project, facts.next_moment(project, now)),)
+        case RetryProject() | TakeOverProject() if message.command_id in project.carried_out:
+            return ()
         case RetryProject():
             _expect(project, message.expected_version)
             _may_become(project, ProjectState.GENERATING_SCENES)

@@ -1,7 +1,4 @@
-"""What has happened to a project. Past tense, frozen, safe to read twice.
-
-Every event is one version of its project, and its id follows from the two: sent again, it is the same event.
-"""
+"""What has happened to a project, one event a version. Past tense, frozen, safe to read twice."""
 
 from datetime import datetime
 from typing import Final, Literal
@@ -32,8 +29,20 @@ class _ProjectEvent(Value):
 
     @property
     def event_id(self) -> str:
-        """The same for the same version of the same project, whenever it is sent."""
-        return event_id("project", self.project_id, self.version)
+        """Follows from what is told: sent again, or decided again after a crash, it is the same event."""
+        return event_id(self.project_id, type(self).__name__, *self._distinction())
+
+    def _distinction(self) -> tuple[object, ...]:
+        """Tell this event from others of its type in the project; one that comes once needs nothing."""
+        return ()
+
+
+class _PartEvent(_ProjectEvent):
+    scene_id: str
+    attempt: int
+
+    def _distinction(self) -> tuple[object, ...]:
+        return self.scene_id, self.attempt
 
 
 class ProjectAccepted(_ProjectEvent):
@@ -50,46 +59,38 @@ class ScenesRequested(_ProjectEvent):
     scene_ids: tuple[str, ...]
 
 
-class SceneProgressed(_ProjectEvent):
+class SceneProgressed(_PartEvent):
     """More of a scene, or of the film, is there. Internal."""
 
     type: Literal["SceneProgressed"] = "SceneProgressed"
-    scene_id: str
-    attempt: int
     progress: float
     finished_jobs: int
     assets: Assets
     tally: Tally
 
 
-class SceneCompleted(_ProjectEvent):
+class SceneCompleted(_PartEvent):
     """All assets of the scene are there: this is its checkpoint."""
 
     type: Literal["SceneCompleted"] = "SceneCompleted"
-    scene_id: str
-    attempt: int
     assets: Assets
     tally: Tally
 
 
-class SceneFailed(_ProjectEvent):
+class SceneFailed(_PartEvent):
     """The scene cannot be made as it is."""
 
     type: Literal["SceneFailed"] = "SceneFailed"
-    scene_id: str
-    attempt: int
     error_code: ErrorCode
     message: str
     assets: Assets
     tally: Tally
 
 
-class ProjectDelayed(_ProjectEvent):
+class ProjectDelayed(_PartEvent):
     """A scene takes longer than usual; the work goes on."""
 
     type: Literal["ProjectDelayed"] = "ProjectDelayed"
-    scene_id: str
-    attempt: int
     message: str
 
 
@@ -107,6 +108,9 @@ class ProjectResumed(_ProjectEvent):
     command_id: str
     kept: Tally
 
+    def _distinction(self) -> tuple[object, ...]:
+        return (self.command_id,)
+
 
 class ProjectCompleted(_ProjectEvent):
     """The film is finished."""
@@ -117,11 +121,10 @@ class ProjectCompleted(_ProjectEvent):
     receipt: Receipt
 
 
-class ProjectFailed(_ProjectEvent):
+class ProjectFailed(_PartEvent):
     """Nothing is in flight any more, and the film cannot be finished as it is. RetryProject takes it up."""
 
     type: Literal["ProjectFailed"] = "ProjectFailed"
-    scene_id: str
     error_code: ErrorCode
     message: str
     assets: Assets

@@ -111,6 +111,7 @@ def failed(project: Project, scene: Scene, code: ErrorCode, moment: Moment) -> P
         version=moment.version,
         occurred_at=moment.at,
         scene_id=scene.scene_id,
+        attempt=scene.attempt,
         error_code=code,
         message=message_for(code, project.request.language),
         assets=scene.assets,

@@ -83,7 +83,7 @@ class Job(Value):
     def is_orphan(self) -> bool:
         """Whether the attempt was given up while the provider may still finish it, and bill it."""
         given_up = self.status is JobStatus.CANCELLED or self.error_code in _GIVEN_UP
-        return given_up and self.submit in {SubmitState.ACCEPTED, SubmitState.UNKNOWN}
+        return given_up and self.submit is not None and self.offer.cost_usd > 0
 
     @property
     def tally(self) -> Tally:
@@ -94,7 +94,8 @@ class Job(Value):
             case Source.CACHED:
                 return self.earlier + Tally(cached=1, saved_usd=self.offer.cost_usd)
             case None if self.is_orphan:
-                return self.earlier + Tally(orphaned=1, spent_usd=self.offer.cost_usd)
+                cost = self.offer.cost_usd
+                return self.earlier + Tally(orphaned=1, spent_usd=cost, orphaned_usd=cost)
             case None:
                 return self.earlier
             case _:
@@ -121,8 +122,10 @@ class Job(Value):
             case PollStalled():
                 return self.submit is SubmitState.ACCEPTED and self.status is not JobStatus.DELAYED
             case JobStillRunning():
-                return event.progress is not None and event.progress > (self.progress or 0.0)
-            case JobSucceeded() | JobFailed():
+                return this_call and event.progress is not None and event.progress > (self.progress or 0.0)
+            case JobFailed():
+                return this_call
+            case JobSucceeded():
                 return True
             case _:
                 assert_never(event)

@@ -34,6 +34,8 @@ from models.work import Tally
 OPEN: Final = frozenset({ProjectState.CREATED, ProjectState.GENERATING_SCENES, ProjectState.RENDERING})
 """The states of a project that still has work to do."""
 
+_REMEMBERED: Final = 32
+
 
 class Resumption(Value):
     """The last time that the work was taken up again: why, when, by which command, and what was kept."""
@@ -57,6 +59,8 @@ class Project(Value):
     updated_at: datetime
     finished: Moment | None = None
     resumed: Resumption | None = None
+    carried_out: tuple[str, ...] = ()
+    """The ids of the latest commands that resumed the work: one that comes again is not carried out again."""
 
     @classmethod
     def begin(cls, event: ProjectAccepted) -> Self:
@@ -100,7 +104,10 @@ class Project(Value):
                     reason=event.reason, command_id=event.command_id, moment=moment, kept=event.kept
                 )
                 target = ProjectState.GENERATING_SCENES if event.reason == "retry" else self.state
-                return self._enter(target).model_copy(update={"resumed": resumed, "finished": None})
+                known = (*self.carried_out, event.command_id)[-_REMEMBERED:]
+                return self._enter(target).model_copy(
+                    update={"resumed": resumed, "finished": None, "carried_out": known}
+                )
             case ProjectCompleted():
                 return self._end(ProjectState.COMPLETED, moment).with_parts(self.film.finish(event, moment))
             case ProjectFailed() if event.scene_id == FILM:
@@ -165,7 +172,7 @@ class Project(Value):
             cached=tally.cached,
             orphaned=tally.orphaned,
             spent_usd=round(tally.spent_usd, 6),
-            saved_usd=round(tally.saved_usd + kept.spent_usd, 6),
+            saved_usd=round(tally.saved_usd + kept.spent_usd - kept.orphaned_usd, 6),
         )
 
     def _enter(self, state: ProjectState) -> Self:

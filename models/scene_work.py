@@ -38,10 +38,9 @@ def taken_up(known: Job | None, wanted: Job) -> Job:
         return wanted
     if known.scene_attempt >= wanted.scene_attempt:
         return known
-    if known.fingerprint == wanted.fingerprint and known.status not in {
-        JobStatus.FAILED,
-        JobStatus.CANCELLED,
-    }:
+    # What is finished stays, also where another provider would make it today.
+    is_kept = known.status is JobStatus.SUCCEEDED and known.request == wanted.request
+    if is_kept or (not known.finished and known.fingerprint == wanted.fingerprint):
         return known.model_copy(update={"scene_attempt": wanted.scene_attempt, "version": known.version + 1})
     return known.again(wanted)
 

@@ -59,7 +59,7 @@ def snapshot(project: Project) -> ProjectSnapshot:
         user_id=project.request.user_id,
         language=language,
         message=_project_message(project),
-        scenes=tuple(_scene(scene, language) for scene in project.scenes),
+        scenes=tuple(_scene(scene, project) for scene in project.scenes),
         render_progress=project.film.progress,
         video_url=project.film.assets.video_url,
         report_url=project.film.assets.report_url,
@@ -71,7 +71,7 @@ def snapshot(project: Project) -> ProjectSnapshot:
     )
 
 
-def _scene(scene: Scene, language: str) -> SceneSnapshot:
+def _scene(scene: Scene, project: Project) -> SceneSnapshot:
     return SceneSnapshot(
         scene_id=scene.scene_id,
         status=scene.status,
@@ -83,11 +83,14 @@ def _scene(scene: Scene, language: str) -> SceneSnapshot:
         progress=scene.progress,
         delayed=_waits(scene),
         error_code=scene.error_code,
-        message=_scene_message(scene, language),
+        message=_scene_message(scene, project),
     )
 
 
-def _scene_message(scene: Scene, language: str) -> str:
+def _scene_message(scene: Scene, project: Project) -> str:
+    language = project.request.language
+    if project.state is ProjectState.CANCELLED and scene.status is not SceneStatus.COMPLETED:
+        return message_for(project.state, language)
     if scene.error_code is not None:
         return message_for(scene.error_code, language)
     return message_for(JobStatus.DELAYED if _waits(scene) else scene.status, language)

@@ -137,6 +137,8 @@ class Tally(Value):
     orphaned: int = 0
     spent_usd: float = 0.0
     saved_usd: float = 0.0
+    orphaned_usd: float = 0.0
+    """The part of `spent_usd` that bought nothing."""
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(
@@ -145,6 +147,7 @@ class Tally(Value):
             orphaned=self.orphaned + other.orphaned,
             spent_usd=self.spent_usd + other.spent_usd,
             saved_usd=self.saved_usd + other.saved_usd,
+            orphaned_usd=self.orphaned_usd + other.orphaned_usd,
         )
 
 

@@ -1,6 +1,8 @@
 """The composition root: the only place where concrete meets concrete."""
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from models.errors import DomainError
 from models.job import Job
 from models.project import Project
 from sceneloom import intake
-from sceneloom.codec import RowCodec
+from sceneloom.codec import RowCodec, version_of
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
 from sceneloom.logs import configure_logging
@@ -87,7 +89,18 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         await app.add_runtime_dependency(custody)
 
     app.task(take_custody)
+    app.task(_wake_carefully(delivery))
     return app
+
+
+def _wake_carefully(delivery: Delivery) -> Callable[[], Awaitable[None]]:
+    """Return a task that has a process that wakes from SIGSTOP look first whether it slept too long."""
+
+    async def watch_for_sleep() -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGCONT, lambda *_: delivery.end_if_overslept())
+
+    return watch_for_sleep
 
 
 def _listen(
@@ -135,6 +148,7 @@ def _table(delivery: Delivery, settings: Settings, name: str, row: type[Project]
         key_type=bytes,
         key_serializer="raw",
         value_serializer=RowCodec(row),
+        version_of=version_of,
         default=None,
     )
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, TypeVar, cast
 
+import orjson
 from faust.serializers.codecs import Codec
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -48,6 +49,11 @@ class RowCodec(Codec):
 
     def _dumps(self, s: Any) -> bytes:
         return encode(cast("Value", s))
+
+
+def version_of(row: bytes) -> int:
+    """Return the version of a stored row."""
+    return int(orjson.loads(row)["version"])
 
 
 def _explain(error: ValidationError) -> str:

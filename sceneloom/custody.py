@@ -47,8 +47,8 @@ class Custody(Service):
         """Start the runner with the worker."""
         await self.add_runtime_dependency(self._runner)
 
-    async def on_stop(self) -> None:
-        """Close what the worker has opened."""
+    async def on_shutdown(self) -> None:
+        """Close what the worker has opened, once the runner has stopped."""
         for close in self._closers:
             await close()
 

@@ -11,13 +11,13 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 import faust
 from aiokafka.errors import MessageSizeTooLargeError
 from faust.exceptions import ProducerSendError
-from faust.types import EventT, StreamT
+from faust.types import TP, EventT, StreamT
 from faust.types.tuples import FutureMessage, Message
 
 from sceneloom.dead_letters import Headers, headers_of, omitting
@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 EXIT_CODE: Final = 70
 """How a worker ends that had to be forced: EX_SOFTWARE."""
 _EXIT_SECONDS: Final = 20.0
+_TICK_SECONDS: Final = 0.5
 _MEGABYTE: Final = 1024 * 1024
 
 
@@ -39,6 +40,29 @@ class DurableTable(faust.Table):  # type: ignore[type-arg]  # faust.Table is not
     """A table whose every change is watched until the broker has acknowledged it."""
 
     watch: Callable[[asyncio.Future[Any], str], None]
+    version_of: Callable[[bytes], int] | None = None
+    _versions: dict[bytes, int] | None = None
+
+    def apply_changelog_batch(self, batch: Iterable[EventT[Any]]) -> None:
+        """Recover rows, but none that is older than one before it: a worker that woke too late wrote that."""
+        super().apply_changelog_batch([event for event in batch if self._is_newest(event.message)])
+
+    def _is_newest(self, message: Message) -> bool:
+        if self.version_of is None or message.key is None or message.value is None:
+            return True
+        if self._versions is None:
+            self._versions = {}
+        version = self.version_of(message.value)
+        if version < self._versions.get(message.key, version):
+            _log.warning("%s is older than a row before it: left out", _place(message))
+            return False
+        self._versions[message.key] = version
+        return True
+
+    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
+        """Forget what only recovery needs."""
+        self._versions = None
+        await super().on_recovery_completed(active_tps, standby_tps)
 
     def send_changelog(self, *args: Any, **options: Any) -> FutureMessage:
         """Send one change to the changelog topic."""
@@ -57,17 +81,30 @@ class Delivery:
         self._dead_letters = dead_letters
         self._in_flight: dict[asyncio.Future[Any], tuple[float, str]] = {}
         self._crash: asyncio.Task[None] | None = None
+        self._alive_at: float | None = None
         app.transport = SafeTransport(app, self)
         app.task(self._end_when_late)
+        app.task(self._tick)
 
-    def table(self, name: str, *, partitions: int, **options: Any) -> DurableTable:
-        """Declare a table named *name*; *options* are those of `faust.App.Table` and the two serializers."""
+    def table(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        version_of: Callable[[bytes], int] | None = None,
+        **options: Any,
+    ) -> DurableTable:
+        """Declare a table named *name*; *options* are those of `faust.App.Table` and the two serializers.
+
+        *version_of* reads the version of a stored row, which only grows.
+        """
         serializers = {
             key: options.pop(key) for key in ("key_serializer", "value_serializer") if key in options
         }
         app = self._app
         table = DurableTable(app, name=name, partitions=partitions, beacon=app.tables.beacon, **options)
         table.watch = self.watch
+        table.version_of = version_of
         for key, codec in serializers.items():
             setattr(table, key, codec)
         app.tables.add(table)
@@ -85,6 +122,7 @@ class Delivery:
 
         Raises `DeliveryFailed`, and ends the worker, if the producer refuses it.
         """
+        await self.ensure_alive()
         raw_headers = [(name, _raw(text)) for name, text in (headers or {}).items()]
         try:
             future = await self._produce(topic, None if key is None else _raw(key), value, raw_headers)
@@ -95,6 +133,7 @@ class Delivery:
 
     async def acknowledged(self) -> None:
         """Return when everything that is in flight now is acknowledged. Raises `DeliveryFailed`."""
+        await self.ensure_alive()
         if not await self.settled():
             raise DeliveryFailed(self.failure or "the worker is ending")
 
@@ -138,6 +177,7 @@ class Delivery:
         events: Any = stream.events()  # an asynchronous generator, which its annotation does not say
         async for event in events:
             try:
+                await self.ensure_alive()
                 try:
                     await handle(event)
                 except refused as exc:
@@ -198,6 +238,33 @@ class Delivery:
             # At once, since somebody may be waiting for this very message to go on.
             self._give_up(f"a message to {topic} was not taken by the broker: {error!r}", error)
             self._crash = asyncio.ensure_future(self._app.crash(DeliveryFailed(self.failure)))
+
+    async def ensure_alive(self) -> None:
+        """End a worker that stood still (SIGSTOP, a blocked loop) for longer than its session.
+
+        Its partitions are somebody else's by then, and what it wrote now would undo their work; it only has
+        not been told yet. Raises `DeliveryFailed`.
+        """
+        now = time.monotonic()
+        stood_still = now - (self._alive_at or now)
+        if stood_still > float(self._app.conf.broker_session_timeout):
+            await self.fail(f"the worker stood still for {stood_still:.0f} s and has lost its partitions")
+            raise DeliveryFailed(self.failure)
+
+    def end_if_overslept(self) -> None:
+        """End the process at once, for a handler of SIGCONT: nothing that was buffered may be sent."""
+        if self._alive_at is not None:
+            stood_still = time.monotonic() - self._alive_at
+            if stood_still > float(self._app.conf.broker_session_timeout):
+                line = "delivery: the worker stood still for %.0f s and has lost its partitions: it ends"
+                _log.critical(line, stood_still)
+                os._exit(EXIT_CODE)
+
+    async def _tick(self) -> None:
+        while not self._app.should_stop:
+            await self.ensure_alive()
+            self._alive_at = time.monotonic()
+            await self._app.sleep(_TICK_SECONDS)
 
     async def _end_when_late(self) -> None:
         while not self._app.should_stop:

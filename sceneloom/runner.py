@@ -33,7 +33,7 @@ from models.job_events import (
 )
 from models.lifecycle import JobStatus, SubmitState
 from models.policy import GRACE_SECONDS, RECONCILE_SECONDS, next_poll, retry_delay
-from models.ports import Absent, Adopted, Clock, Publisher
+from models.ports import Absent, Adopted, Clock, Publisher, TaskReport
 from models.work import Output, Source
 from sceneloom.delivery import DeliveryFailed
 from sceneloom.workshop.supplier import OutcomeUnknown
@@ -41,6 +41,15 @@ from sceneloom.workshop.workshop import Workshop
 
 PROGRESS_SECONDS: Final = 0.5
 """Progress is reported at most this often."""
+
+COLLECTS: Final = 3
+"""How often the output of a finished task is fetched before it counts as missing."""
+
+PAYING_SECONDS: Final = 150.0
+"""How long a worker that is told to stop waits for the answers to calls that may cost money."""
+
+AGAIN_SECONDS: Final = 5.0
+"""When a job is tried again whose step failed by no fault of its provider, as when the store is away."""
 
 LOST_SECONDS: Final = 1.0
 """How often a call that waits for its announcement looks whether the job is still ours."""
@@ -89,27 +98,35 @@ class JobRunner(Service):
         self._working: dict[str, asyncio.Task[None]] = {}
         self._intended: set[_Call] = set()
         self._written: dict[str, asyncio.Event] = {}
-        self._reported: set[_Call] = set()
+        self._reported: dict[str, _Call] = {}
+        self._called: dict[str, _Call] = {}
+        self._paying: set[str] = set()
+        self._collects: dict[str, int] = {}
+        self._due_of: dict[str, int] = {}
         self._looked_for: set[str] = set()
 
     # -- the queue
 
     def take(self, job: Job, /) -> None:
         """Work on *job* when it is due; one already in work is not started a second time."""
-        if _call(job) in self._reported:
+        if self._is_reported(job):
             return
         self._jobs[job.job_id] = job
-        if job.submit is SubmitState.INTENDED and job.job_id in self._written:
+        if job.job_id in self._written:
             self._written[job.job_id].set()
         elif job.job_id not in self._working:
             self._push(job)
 
     def drop(self, job_id: str, /) -> None:
-        """Stop working on the job."""
+        """Stop working on the job; a call that may cost money still comes to its end."""
         self._jobs.pop(job_id, None)
+        self._due_of.pop(job_id, None)
+        self._reported.pop(job_id, None)
+        self._called.pop(job_id, None)
+        self._collects.pop(job_id, None)
         self._looked_for.discard(job_id)
         task = self._working.get(job_id)
-        if task is not None:
+        if task is not None and job_id not in self._paying:
             task.cancel()
 
     def release(self) -> None:
@@ -117,6 +134,7 @@ class JobRunner(Service):
         # Intents stay known: they are ours, and not acted on yet, whoever had the partition in between.
         self._jobs.clear()
         self._due.clear()
+        self._due_of.clear()
         self._reported.clear()
         self._looked_for.clear()
 
@@ -138,23 +156,29 @@ class JobRunner(Service):
                 continue
 
     async def on_stop(self) -> None:
-        """Give up the calls in flight; the next worker takes their jobs up."""
+        """Let calls that may cost money come to their end; the others are given up for the next worker."""
         self.release()
-        tasks = list(self._working.values())
-        for task in tasks:
+        paying = [task for job_id, task in self._working.items() if job_id in self._paying]
+        free = [task for job_id, task in self._working.items() if job_id not in self._paying]
+        for task in free:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if paying:
+            _log.info("runner.waits_for_paid_calls", calls=len(paying))
+            await asyncio.wait(paying, timeout=PAYING_SECONDS)
+        for task in paying:
+            task.cancel()
+        await asyncio.gather(*free, *paying, return_exceptions=True)
 
     def _start_due(self) -> float | None:
         """Start every job that is due; return the seconds until the next one, or None where there is none."""
         now = self._clock.now()
         while self._due:
-            due, _, job_id = self._due[0]
+            due, number, job_id = self._due[0]
             if due > now:
                 return (due - now).total_seconds()
             heapq.heappop(self._due)
             job = self._jobs.get(job_id)
-            if job is not None and job_id not in self._working:
+            if job is not None and self._due_of.get(job_id) == number and job_id not in self._working:
                 self._start(job)
         return None
 
@@ -164,23 +188,37 @@ class JobRunner(Service):
         self._working[job.job_id] = task
 
     async def _attend(self, job: Job) -> None:
-        attended = job
+        attended, again = job, 0.0
         try:
             attended = await self._step(job)
         except asyncio.CancelledError:
-            if _call(job) not in self._reported:
+            if not self._is_reported(job):
                 _log.info("runner.given_up", job=job.job_id)
+        except DeliveryFailed:
+            raise
+        except Exception:  # noqa: BLE001 -- whatever it was, the job must not vanish
+            _log.exception("runner.step_failed", job=job.job_id, again_in=AGAIN_SECONDS)
+            again = AGAIN_SECONDS
         finally:
             self._working.pop(job.job_id, None)
             latest = self._jobs.get(job.job_id)
-            if latest is not None and latest is not attended and _call(latest) not in self._reported:
-                self._push(latest)
+            if (
+                latest is not None
+                and not self._is_reported(latest)
+                and (again or latest.version != attended.version)
+            ):
+                self._push(latest, again)
 
-    def _push(self, job: Job) -> None:
+    def _push(self, job: Job, wait: float = 0.0) -> None:
+        """Put *job* into the queue, in place of an earlier entry of it."""
         due = self._due_at(job)
         if due is not None:
-            heapq.heappush(self._due, (due, next(self._numbers), job.job_id))
+            number = self._due_of[job.job_id] = next(self._numbers)
+            heapq.heappush(self._due, (due + timedelta(seconds=wait), number, job.job_id))
             self._wake.set()
+
+    def _is_reported(self, job: Job) -> bool:
+        return self._reported.get(job.job_id) == _call(job)
 
     def _due_at(self, job: Job) -> datetime | None:
         now = self._clock.now()
@@ -204,6 +242,8 @@ class JobRunner(Service):
                 await self._poll(job)
             case SubmitState.UNKNOWN:
                 await self._reconcile(job)
+            case SubmitState.INTENDED if self._called.get(job.job_id) == _call(job):
+                pass  # the answer is on its way
             case SubmitState.INTENDED if _call(job) in self._intended or self._workshop.repeatable(job):
                 async with self._workshop.place(job):
                     await self._buy(job)
@@ -214,7 +254,8 @@ class JobRunner(Service):
                 return await self._order(job)
             case _:
                 async with self._workshop.place(job):
-                    await self._guarded(job, self._finished(job))
+                    if self._owns(job.project_id):  # else its new owner makes it
+                        await self._guarded(job, self._finished(job))
         return job
 
     async def _order(self, job: Job) -> Job:
@@ -226,6 +267,8 @@ class JobRunner(Service):
             known = await self._workshop.recall(job)
             if known is not None:
                 await self._succeed(job, *known)
+                return job
+            if not self._owns(job.project_id):
                 return job
             written = self._written[job.job_id] = asyncio.Event()
             try:
@@ -247,7 +290,12 @@ class JobRunner(Service):
         if not self._owns(job.project_id):
             return
         self._intended.discard(_call(job))
-        await self._guarded(job, self._bought(job))
+        self._called[job.job_id] = _call(job)
+        self._paying.add(job.job_id)
+        try:
+            await self._guarded(job, self._bought(job))
+        finally:
+            self._paying.discard(job.job_id)
 
     async def _bought(self, job: Job) -> None:
         if not self._workshop.is_task(job):
@@ -266,24 +314,24 @@ class JobRunner(Service):
         since = job.intended_at or job.created_at
         try:
             found = await self._workshop.find(job, taken=self._taken())
-        except ProviderFailure as failure:
-            _log.warning("runner.reconcile_failed", job=job.job_id, detail=failure.detail)
+        except Exception as error:  # noqa: BLE001 -- whatever the list says of itself, it says nothing of the task
+            _log.warning("runner.reconcile_failed", job=job.job_id, error=repr(error))
             found = None
         match found:
             case Adopted(task_id=task_id):
                 await self._tell(JobSubmitted, job, provider_task_id=task_id)
                 return
             case Absent() if now >= since + timedelta(seconds=GRACE_SECONDS):
-                self._reported.add(_call(job))
+                self._reported[job.job_id] = _call(job)
                 await self._tell(JobPostponed, job, error_code=ErrorCode.PROVIDER_UNAVAILABLE, due_at=now)
                 return
             case _:
                 pass
         if now >= since + self._workshop.deadline(job):
-            self._reported.add(_call(job))
+            self._reported[job.job_id] = _call(job)
             await self._tell(JobFailed, job, error_code=ErrorCode.SUBMIT_UNKNOWN)
-        elif self._jobs.get(job.job_id) is job:
-            self._push(job)
+        else:
+            self._push_if_latest(job)
 
     async def _poll(self, job: Job) -> None:
         """Ask how a task stands. A poll that fails says nothing about the task, so it is only asked again."""
@@ -293,28 +341,44 @@ class JobRunner(Service):
             await self._polled(job)
         except TaskFailed as failed:
             await self._fail(job, failed.failure, accepted=True)
+        except DeliveryFailed:
+            raise
         except Exception as error:  # noqa: BLE001 -- whatever a poll raises, the task goes on
             _log.warning("runner.poll_failed", job=job.job_id, error=repr(error))
-        if _call(job) in self._reported:
+        if self._is_reported(job):
             return
         if now >= submitted_at + self._workshop.deadline(job):
-            self._reported.add(_call(job))
+            self._reported[job.job_id] = _call(job)
             await self._tell(JobFailed, job, error_code=ErrorCode.PROVIDER_TIMEOUT)
             return
         stalled = next_poll(submitted_at, now, self._workshop.poll_schedule(job)) is None
         if stalled and job.status is not JobStatus.DELAYED:
             await self._tell(PollStalled, job)
-        if self._jobs.get(job.job_id) is job:
-            self._push(job)
+        self._push_if_latest(job)
+
+    def _push_if_latest(self, job: Job) -> None:
+        latest = self._jobs.get(job.job_id)
+        if latest is not None and latest.version == job.version:
+            self._push(latest)
 
     async def _polled(self, job: Job) -> None:
         report = await self._workshop.poll(job)
         if report.error_code is not None:
             raise TaskFailed(ProviderFailure(report.error_code, report.detail))
         if report.done:
-            await self._succeed(job, await self._workshop.collect(job, report), Source.MADE)
+            await self._succeed(job, await self._collected(job, report), Source.MADE)
         elif report.progress is not None:
             await self._tell(JobStillRunning, job, progress=report.progress)
+
+    async def _collected(self, job: Job, report: TaskReport) -> Output:
+        """Fetch what the task has made. Raises `TaskFailed` where more polls gave no better output either."""
+        try:
+            return await self._workshop.collect(job, report)
+        except ProviderFailure as failure:
+            tries = self._collects[job.job_id] = self._collects.get(job.job_id, 0) + 1
+            if tries < COLLECTS:
+                raise
+            raise TaskFailed(ProviderFailure(ErrorCode.OUTPUT_MISSING, failure.detail)) from failure
 
     async def _finished(self, job: Job) -> None:
         known = await self._workshop.recall(job)
@@ -324,7 +388,7 @@ class JobRunner(Service):
         await self._succeed(job, *known)
 
     async def _succeed(self, job: Job, output: Output, source: Source) -> None:
-        self._reported.add(_call(job))
+        self._reported[job.job_id] = _call(job)
         await self._tell(JobSucceeded, job, output=output, source=source)
 
     async def _guarded(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
@@ -355,7 +419,7 @@ class JobRunner(Service):
         _log.warning(
             "runner.failed", job=job.job_id, code=failure.code, detail=failure.detail, again_in=delay
         )
-        self._reported.add(_call(job))
+        self._reported[job.job_id] = _call(job)
         if delay is None:
             await self._tell(JobFailed, job, error_code=failure.code)
         else:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from models.commands import ProjectCommand
+from models.commands import CancelProject, ProjectCommand
 from models.events import ProjectRejected
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
@@ -77,8 +77,16 @@ async def ask(settings: Settings, command: ProjectCommand) -> ProjectSnapshot:
 
     Raises `Stop` for an unknown project, for a refusal, and where no worker answers.
     """
-    if await read_state(settings, command.project_id) is None:
+    before = await read_state(settings, command.project_id)
+    if before is None:
         raise no_such_project(command.project_id)
+
+    def is_answer(snapshot: ProjectSnapshot) -> bool:
+        # Anything else may come from work that goes on meanwhile; a refusal is an event.
+        if isinstance(command, CancelProject):
+            return snapshot.state is ProjectState.CANCELLED
+        return before.state is ProjectState.FAILED and snapshot.state is not ProjectState.FAILED
+
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
             return await follow(
@@ -86,7 +94,7 @@ async def ask(settings: Settings, command: ProjectCommand) -> ProjectSnapshot:
                 command.project_id,
                 lambda _snapshot: None,
                 command=command,
-                until=lambda _snapshot: True,
+                until=is_answer,
             )
     except TimeoutError as error:
         raise Stop(

@@ -1,5 +1,6 @@
 """The makers: each asks its provider, checks what came back, stores it, and says where it is."""
 
+import asyncio
 import hashlib
 import tempfile
 from collections.abc import Awaitable, Callable, Collection
@@ -7,9 +8,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import orjson
+import structlog
 from pydantic import TypeAdapter
 
-from models.errors import BadMedia, ErrorCode, ProviderFailure
+from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import (
     AssetStore,
@@ -25,6 +27,7 @@ from models.shapes import Size
 from models.work import ClipRequest, ImageRequest, Output, RenderedScene, RenderRequest, SpeechRequest
 from sceneloom.assets.checks import check_audio_async, check_image_async, check_video_async
 from sceneloom.assets.download import download
+from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.rendering.errors import RenderFailed
 from sceneloom.rendering.film import Film, SceneMedia
 from sceneloom.rendering.renderer import Renderer
@@ -32,9 +35,14 @@ from sceneloom.workshop.supplier import Progress
 
 PICTURE_BYTES: Final = 20_000_000
 DOWNLOAD_SECONDS: Final = 60.0
+STORE_WAITS: Final = (1.0, 5.0, 15.0, 30.0)
+"""Seconds between the tries to store something."""
+
 CLIP_BYTES: Final = 500_000_000
 CLIP_DOWNLOAD_SECONDS: Final = 600.0
 WORDS: Final[TypeAdapter[tuple[Word, ...]]] = TypeAdapter(tuple[Word, ...])
+
+_log = structlog.get_logger(__name__)
 
 R = TypeVar("R")
 F = TypeVar("F")
@@ -56,6 +64,17 @@ def fetch_from(assets: AssetStore, *, allow_private: bool) -> Fetch:
     return fetch
 
 
+async def keep(assets: AssetStore, content: bytes, *, media_type: str) -> str:
+    """Store *content*, which may have cost money, and return its URL; a store that is away is asked again."""
+    for wait in STORE_WAITS:
+        try:
+            return await assets.put(content, media_type=media_type)
+        except AssetStoreUnavailable as error:
+            _log.warning("makers.store_unavailable", error=str(error), again_in=wait)
+            await asyncio.sleep(wait)
+    return await assets.put(content, media_type=media_type)
+
+
 class PictureMaker:
     """Makes the picture of a scene, or fetches the user's own."""
 
@@ -69,7 +88,11 @@ class PictureMaker:
         request = _expect(job, ImageRequest)
         wanted = Size(request.width, request.height)
         if request.picture_url is not None:
-            return await self._stored(await self._fetch(request.picture_url), exactly=None)
+            try:
+                own = await self._fetch(request.picture_url)
+            except AssetMissing as missing:
+                raise ProviderFailure(ErrorCode.ASSET_FETCH_FAILED, str(missing)) from missing
+            return await self._stored(own, exactly=None)
         made = await self._provider.generate(request.prompt, wanted, seed=request.seed)
         return await self._stored(made, exactly=wanted)
 
@@ -80,7 +103,7 @@ class PictureMaker:
                 ErrorCode.OUTPUT_MISSING,
                 f"asked for {exactly.width}x{exactly.height}, got {facts.width}x{facts.height}",
             )
-        url = await self._assets.put(content, media_type=facts.media_type)
+        url = await keep(self._assets, content, media_type=facts.media_type)
         return Output(url=url, media_type=facts.media_type)
 
 
@@ -96,11 +119,11 @@ class SpeechMaker:
         request = _expect(job, SpeechRequest)
         speech = await self._provider.speak(request.text, language=request.language, voice=request.voice)
         facts = await _checked(check_audio_async(speech.audio))
-        url = await self._assets.put(speech.audio, media_type=facts.media_type)
+        url = await keep(self._assets, speech.audio, media_type=facts.media_type)
         captions_url = None
         if speech.words:
             words = orjson.dumps([word.model_dump() for word in speech.words])
-            captions_url = await self._assets.put(words, media_type="application/json")
+            captions_url = await keep(self._assets, words, media_type="application/json")
         return Output(url=url, media_type=facts.media_type, seconds=facts.seconds, captions_url=captions_url)
 
 
@@ -145,7 +168,7 @@ class ClipMaker:
                 ErrorCode.OUTPUT_MISSING,
                 f"asked for {request.duration_seconds:g} s, got {facts.seconds:.1f} s",
             )
-        url = await self._assets.put(content, media_type=facts.media_type)
+        url = await keep(self._assets, content, media_type=facts.media_type)
         return Output(url=url, media_type=facts.media_type, seconds=facts.seconds)
 
 
@@ -174,8 +197,8 @@ class FilmMaker:
             except BadMedia as bad:
                 raise ProviderFailure(ErrorCode.OUTPUT_MISSING, str(bad)) from bad
             url = await self._assets.put_file(target, media_type="video/mp4")
-        report_url = await self._assets.put(
-            report.model_dump_json(indent=2).encode(), media_type="application/json"
+        report_url = await keep(
+            self._assets, report.model_dump_json(indent=2).encode(), media_type="application/json"
         )
         return Output(url=url, media_type="video/mp4", seconds=report.video.seconds, report_url=report_url)
 

@@ -15,7 +15,7 @@ from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.policy import POLL_SCHEDULE, deadline
 from models.ports import AssetStore, Reconciled, TaskReport
-from models.work import ClipRequest, ImageRequest, JobKind, Offer, Output, Source
+from models.work import ClipRequest, ImageRequest, JobKind, JobRequest, Offer, Output, Source
 from sceneloom.workshop.supplier import Maker, Progress, TaskMaker
 
 _log = structlog.get_logger(__name__)
@@ -59,6 +59,8 @@ class Workshop:
         supplier = self._suppliers.get((want.kind, name))
         if supplier is None:
             return Offer(provider=name, model="unknown")
+        if _is_only_fetched(want.request):
+            return supplier.offer.model_copy(update={"cost_usd": 0.0})
         match want.request:
             case ClipRequest(duration_seconds=seconds):
                 cost = supplier.offer.cost_usd + seconds * supplier.usd_per_second
@@ -75,9 +77,9 @@ class Workshop:
         return self.is_task(job) or not self.repeatable(job)
 
     def repeatable(self, job: Job) -> bool:
-        """Tell whether a call for *job* may be made again without a second bill; there is none for nobody."""
+        """Tell whether a call for *job* may be made again without a second bill, as far as is known here."""
         supplier = self._suppliers.get((job.kind, job.offer.provider))
-        return supplier is None or supplier.repeatable
+        return _is_only_fetched(job.request) or (supplier is not None and supplier.repeatable)
 
     def is_task(self, job: Job) -> bool:
         """Tell whether the asset of *job* is made as a task that is polled."""
@@ -157,7 +159,10 @@ class Workshop:
                 "job_id": job.job_id,
                 "attempt": job.attempt,
             }
-            await self._assets.remember(_cache_key(job), entry)
+            try:
+                await self._assets.remember(_cache_key(job), entry)
+            except Exception as error:  # noqa: BLE001 -- the output is there; only the next equal request pays again
+                _log.warning("workshop.not_remembered", job=job.job_id, error=repr(error))
         return output
 
     def _is_cacheable(self, job: Job) -> bool:
@@ -185,3 +190,8 @@ class Workshop:
 
 def _cache_key(job: Job) -> str:
     return f"made/{job.fingerprint[:2]}/{job.fingerprint}"
+
+
+def _is_only_fetched(request: JobRequest) -> bool:
+    """Tell whether *request* is for the user's own picture, which no provider makes."""
+    return isinstance(request, ImageRequest) and request.picture_url is not None

@@ -7,7 +7,7 @@ from models.commands import TakeOverProject
 from models.job import Job
 from models.lifecycle import JobStatus
 from models.project import Project
-from models.work import ImageRequest, Offer, Source, SpeechRequest
+from models.work import ImageRequest, Offer, Output, Source, SpeechRequest
 from tests.fakes import START, MemoryJobs, MemoryProjects, Outbox, Queue, a_request
 
 ALL = frozenset(range(8))
@@ -15,7 +15,7 @@ ALL = frozenset(range(8))
 
 def a_project(name: str) -> Project:
     first, second = decisions.submit(name, parse_request(a_request(1)), now=START)
-    return Project.begin(first).evolve(second)  # type: ignore[arg-type]  # the first event is ProjectAccepted
+    return Project.begin(first).evolve(second)
 
 
 def jobs_of(name: str) -> tuple[Job, Job]:
@@ -26,6 +26,7 @@ def jobs_of(name: str) -> tuple[Job, Job]:
         offer=Offer(provider="house", model="m1", cost_usd=0.15),
         request=ImageRequest(prompt="sea", width=64, height=64),
         status=JobStatus.SUCCEEDED,
+        output=Output(url="mem://sea.png", media_type="image/png"),
         source=Source.MADE,
         created_at=START,
     )
@@ -34,6 +35,7 @@ def jobs_of(name: str) -> tuple[Job, Job]:
             "request": SpeechRequest(text="the sea", language="en"),
             "status": JobStatus.QUEUED,
             "source": None,
+            "output": None,
         }
     )
     return picture, speech

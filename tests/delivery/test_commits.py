@@ -1,10 +1,16 @@
 import asyncio
 import logging
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from sceneloom.delivery import DeliveryFailed
 from tests.delivery.fakes import PARTITION, Rig, record
+
+
+def changelog_record(key: bytes, value: bytes) -> Any:
+    return SimpleNamespace(key=key, value=value, topic="rows-changelog", partition=0, offset=0)
 
 
 @pytest.fixture(autouse=True)
@@ -322,3 +328,34 @@ async def test_a_rebalance_during_a_seek_is_no_failure() -> None:
     rig.consumer.resume_flow()
     assert rig.consumer.flow_active
     assert not rig.app.crashed
+
+
+async def test_a_worker_that_stood_still_longer_than_its_session_ends_before_it_writes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig()
+    now = 1000.0
+    monkeypatch.setattr("sceneloom.delivery.time.monotonic", lambda: now)
+    await rig.delivery.ensure_alive()
+    rig.delivery._alive_at = now
+    now += rig.app.conf.broker_session_timeout - 1
+    await rig.delivery.ensure_alive()
+
+    now += 2
+    with pytest.raises(DeliveryFailed, match="stood still"):
+        await rig.delivery.send("out", key="k", value=b"v")
+
+    assert rig.app.crashed
+    assert rig.producer.sent == []
+
+
+async def test_a_row_that_is_older_than_one_before_it_is_not_recovered() -> None:
+    rig = Rig()
+    table = rig.delivery.table(
+        "rows", partitions=1, key_type=bytes, value_type=bytes, version_of=lambda row: int(row)
+    )
+    rows = [(b"a", b"1"), (b"b", b"1"), (b"a", b"12"), (b"a", b"2"), (b"b", b"1")]
+
+    recovered = [key + value for key, value in rows if table._is_newest(changelog_record(key, value))]
+
+    assert recovered == [b"a1", b"b1", b"a12", b"b1"]

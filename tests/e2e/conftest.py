@@ -32,9 +32,11 @@ class Stage:
         self.folder = folder
         self.ledger = Ledger(folder / "ledger.txt")
         self.workers: list[subprocess.Popen[bytes]] = []
+        self.started = 0
 
     def start_worker(self, **house: str) -> subprocess.Popen[bytes]:
-        number = len(self.workers)
+        number = self.started
+        self.started += 1
         environment = {
             **os.environ,
             "SCENELOOM_BROKER": self.settings.broker,
@@ -93,7 +95,7 @@ class Stage:
                 assert worker.poll() in {None, -signal.SIGKILL}, self.log(number)[-3000:]
             await asyncio.sleep(0.2)
         where = latest and (latest.state, latest.version)
-        raise AssertionError(f"not reached, but {where}\n{self.log(len(self.workers) - 1)[-2000:]}")
+        raise AssertionError(f"not reached, but {where}\n{self.log(self.started - 1)[-2000:]}")
 
     async def until_all(
         self, names: Iterable[str], reached: Callable[[ProjectSnapshot], bool]
@@ -104,10 +106,10 @@ class Stage:
             for record in await self.records(PROJECT_STATES):
                 latest[record.key.decode()] = ProjectSnapshot.model_validate_json(record.value)
             if all(name in latest and reached(latest[name]) for name in names):
-                return latest
+                return {name: latest[name] for name in names}
             await asyncio.sleep(0.5)
         open_ones = [name for name in names if name not in latest or not reached(latest[name])]
-        raise AssertionError(f"not reached: {open_ones}\n{self.log(len(self.workers) - 1)[-2000:]}")
+        raise AssertionError(f"not reached: {open_ones}\n{self.log(self.started - 1)[-2000:]}")
 
     async def records(self, topic: str) -> list[ConsumerRecord]:
         """Return everything on *topic* now."""

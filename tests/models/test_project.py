@@ -36,8 +36,8 @@ def after(project: Project, events: tuple[Event, ...]) -> Project:
 
 
 def submitted(scenes: int = 2) -> Project:
-    first, *rest = decisions.submit("p1", parse_request(a_request(scenes)), now=START)
-    return after(Project.begin(first), tuple(rest))  # type: ignore[arg-type]
+    accepted, requested = decisions.submit("p1", parse_request(a_request(scenes)), now=START)
+    return after(Project.begin(accepted), (requested,))
 
 
 def completed(scene: str, attempt: int = 1) -> results.SceneCompleted:
