@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test check format docs clean lock
+.PHONY: help setup demo story test check format docs clean lock
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -23,6 +23,9 @@ $(READY): requirements-dev.lock pyproject.toml
 
 demo: $(READY)  ## Make out/lighthouse.mp4: no keys, no Docker, no Java
 	@$(BIN)/sceneloom demo
+
+story: $(READY)  ## A provider fails, a worker is killed, a retry: every picture is paid for once
+	@$(BIN)/sceneloom story
 
 test: $(READY)  ## Run all tests, on a real Kafka where one can be had
 	$(BIN)/python -m pytest

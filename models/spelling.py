@@ -14,6 +14,8 @@ _MEANT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "budget": "max_cost_usd",
         "caption": "narration",
+        "duration": "duration_seconds",
+        "length": "duration_seconds",
         "format": "aspect_ratio",
         "image": "picture",
         "locale": "language",

@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from aiokafka import ConsumerRecord
+from pydantic import SecretStr
 
 from models.commands import RequestScene
 from models.identifiers import job_id
@@ -50,9 +51,12 @@ def example() -> Path:
 
 
 class Demo:
-    """One worker at a time, with everything it writes in *folder*, whatever the user's own settings say."""
+    """One worker at a time, with everything it writes in *folder*, whatever the user's own settings say.
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
+    *more* are further settings, by their names in `Settings`.
+    """
+
+    def __init__(self, folder: Path, bootstrap: str, more: Mapping[str, Any]) -> None:
         self._chosen: dict[str, Any] = {
             "broker": f"kafka://{bootstrap}",
             "embedded_broker": True,
@@ -61,6 +65,7 @@ class Demo:
             # The embedded broker lets a worker join after half of this.
             "session_seconds": 2.0,
             "commit_seconds": 0.5,
+            **more,
         }
         self.settings = Settings.model_construct(**self._chosen)
         self.log = folder / "worker.log"
@@ -71,7 +76,7 @@ class Demo:
     def start_worker(self) -> None:
         """Start a worker in a process group of its own; it also ends when we are killed."""
         environment = {name: text for name, text in os.environ.items() if not name.startswith("SCENELOOM_")}
-        environment |= {f"SCENELOOM_{name.upper()}": str(value) for name, value in self._chosen.items()}
+        environment |= {f"SCENELOOM_{name.upper()}": _plain(value) for name, value in self._chosen.items()}
         with self.log.open("ab") as output:
             self._worker = subprocess.Popen(
                 [sys.executable, *_WORKER],
@@ -125,12 +130,12 @@ class Demo:
 
 
 @contextlib.asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[Demo]:
-    """Run the embedded broker and a worker, and leave no process behind."""
+async def running(folder: Path, **more: Any) -> AsyncIterator[Demo]:
+    """Run the embedded broker and a worker with *more* settings, and leave no process behind."""
     broker = EmbeddedBroker(folder=folder)
     try:
         await asyncio.to_thread(broker.start)
-        demo = Demo(folder, broker.bootstrap)
+        demo = Demo(folder, broker.bootstrap, more)
         try:
             await ensure_topics(demo.settings)
             demo.start_worker()
@@ -220,6 +225,10 @@ def _counts_an_asset(snapshot: ProjectSnapshot | None) -> bool:
     return snapshot is not None and any(
         scene.image_url or scene.audio_url or scene.clip_url for scene in snapshot.scenes
     )
+
+
+def _plain(value: object) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 def _let_go(worker: subprocess.Popen[bytes]) -> None:

@@ -38,8 +38,12 @@ def load(path: Path) -> object:
 def _text_of(path: Path) -> str:
     name = shown(str(path))
     try:
-        if not path.is_file():
+        if path.is_dir():
+            _refuse("missing_file", f"{name} is a folder; name a file in it")
+        if not path.exists():
             _refuse("missing_file", f"there is no file {name}")
+        if not path.is_file():
+            _refuse("missing_file", f"{name} is not a plain file")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:

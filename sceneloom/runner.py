@@ -321,7 +321,7 @@ class JobRunner(Service):
             case Adopted(task_id=task_id):
                 await self._tell(JobSubmitted, job, provider_task_id=task_id)
                 return
-            case Absent() if now >= since + timedelta(seconds=GRACE_SECONDS):
+            case Absent() if now >= since + timedelta(seconds=GRACE_SECONDS) and self._may_order_again(job):
                 self._reported[job.job_id] = _call(job)
                 await self._tell(JobPostponed, job, error_code=ErrorCode.PROVIDER_UNAVAILABLE, due_at=now)
                 return
@@ -355,6 +355,9 @@ class JobRunner(Service):
         if stalled and job.status is not JobStatus.DELAYED:
             await self._tell(PollStalled, job)
         self._push_if_latest(job)
+
+    def _may_order_again(self, job: Job) -> bool:
+        return retry_delay(ErrorCode.PROVIDER_UNAVAILABLE, job.postponed + 1, jitter=0.0) is not None
 
     def _push_if_latest(self, job: Job) -> None:
         latest = self._jobs.get(job.job_id)

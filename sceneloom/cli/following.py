@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from models.commands import CancelProject, ProjectCommand
+from models.commands import CancelProject, ProjectCommand, SubmitProject
 from models.events import ProjectRejected
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
@@ -45,7 +45,7 @@ async def follow(
         latest = None
         async for record in reader.history():
             latest = snapshot_in(record) or latest
-        if latest:
+        if latest and not isinstance(command, SubmitProject):
             show(latest)
         if command:
             await send(settings, command)

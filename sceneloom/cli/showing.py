@@ -1,15 +1,9 @@
 """Runs the demo, and tells what it shows."""
 
 import asyncio
-import contextlib
-import shutil
-import signal
-import tempfile
 import time
-from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
 import typer
 
@@ -20,10 +14,9 @@ from sceneloom.cli.finishing import bring_home, result, tell
 from sceneloom.cli.following import follow
 from sceneloom.cli.outcomes import Outcome, Stop
 from sceneloom.cli.requests import prepared
+from sceneloom.cli.staging import end_politely, meanwhile, unless_it_dies, workplace
 from sceneloom.cli.view import View, open_view
 from sceneloom.demo import Crash, Demo, Proof, crash, example, prove, running
-
-_MOST_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +31,15 @@ def run_demo(file: Path | None, *, kill: bool, keep: bool, to: Path, as_json: bo
     """Make the film of *file* in the folder *to*, and tell about it. Raises `Stop` where something broke."""
     request = file or example()
     started = time.perf_counter()
-    folder = Path(tempfile.mkdtemp(prefix="sceneloom-demo-"))
-    try:
+    with workplace(keep=keep) as folder:
         shown = asyncio.run(_demo(request, to / f"{request.stem}.mp4", folder, kill=kill, as_json=as_json))
-    except (KeyboardInterrupt, Stop):
-        _clear(folder, keep=keep)
-        raise
-    except Exception:
-        console.note(f"the logs are in {folder}")
-        raise
-    _clear(folder, keep=keep)
     _tell(shown, seconds=time.perf_counter() - started, as_json=as_json)
     if shown.snapshot.state is not ProjectState.COMPLETED or (shown.proof and shown.proof.made_twice):
         raise typer.Exit(Outcome.FAILED)
 
 
 async def _demo(file: Path, video: Path, folder: Path, *, kill: bool, as_json: bool) -> _Shown:
-    # A polite end, too, must leave no process behind: it takes the way of Ctrl-C.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, signal.raise_signal, signal.SIGINT)
+    end_politely()
     view = open_view(as_json=as_json)
     view.say("starting a broker in memory and a worker")
     async with running(folder) as demo:
@@ -65,26 +48,15 @@ async def _demo(file: Path, video: Path, folder: Path, *, kill: bool, as_json: b
         watching = follow(demo.settings, command.project_id, view.show, command=command)
         with view:
             if not kill:
-                last = await _unless_it_dies(demo, watching)
+                last = await unless_it_dies(demo, watching)
                 return _Shown(last, await bring_home(demo.settings, last, video))
-            async with _meanwhile(_crash(demo, command.project_id, view)) as killing:
-                last = await _unless_it_dies(demo, watching)
+            async with meanwhile(_crash(demo, command.project_id, view)) as killing:
+                last = await unless_it_dies(demo, watching)
         if killing.cancelled():
             raise Stop("the film was finished before the worker could be killed: try a longer request")
         killed = await killing
         proof = await prove(demo.settings, command.project_id, killed)
         return _Shown(last, await bring_home(demo.settings, last, video), killed, proof)
-
-
-@contextlib.asynccontextmanager
-async def _meanwhile(work: Coroutine[Any, Any, Crash]) -> AsyncIterator[asyncio.Task[Crash]]:
-    task = asyncio.create_task(work)
-    try:
-        yield task
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task])
 
 
 async def _crash(demo: Demo, project_id: str, view: View) -> Crash:
@@ -94,24 +66,6 @@ async def _crash(demo: Demo, project_id: str, view: View) -> Crash:
         f"finished, {len(killed.in_flight)} in flight; a new worker starts"
     )
     return killed
-
-
-async def _unless_it_dies(demo: Demo, work: Coroutine[Any, Any, ProjectSnapshot]) -> ProjectSnapshot:
-    """Await *work*. Raises `WorkerDied` where the worker ends by itself, `Stop` where it takes for ever."""
-    tasks = [asyncio.create_task(work), asyncio.create_task(demo.guard())]
-    try:
-        done, _ = await asyncio.wait(tasks, timeout=_MOST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        if not done:
-            raise Stop(
-                f"the film is not finished after {_MOST_SECONDS:g} s; {demo.log} ends with:\n"
-                f"{demo.last_lines()}",
-                Outcome.TIMED_OUT,
-            )
-        return done.pop().result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _tell(shown: _Shown, *, seconds: float, as_json: bool) -> None:
@@ -148,10 +102,3 @@ def _tell_proof(crash: Crash, proof: Proof) -> None:
         console.note(f"made twice: {', '.join(proof.made_twice)}", style="red")
     else:
         console.say(f"proof    job-events: {proof.assets} assets, none of them was made twice")
-
-
-def _clear(folder: Path, *, keep: bool) -> None:
-    if keep:
-        console.note(f"kept: {folder}")
-    else:
-        shutil.rmtree(folder, ignore_errors=True)

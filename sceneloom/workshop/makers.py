@@ -35,6 +35,9 @@ from sceneloom.workshop.supplier import Progress
 
 PICTURE_BYTES: Final = 20_000_000
 DOWNLOAD_SECONDS: Final = 60.0
+SMALLEST_SIDE: Final = 256
+"""Pixels that each side of a user's own picture must have."""
+
 STORE_WAITS: Final = (1.0, 5.0, 15.0, 30.0)
 """Seconds between the tries to store something."""
 
@@ -92,13 +95,22 @@ class PictureMaker:
                 own = await self._fetch(request.picture_url)
             except AssetMissing as missing:
                 raise ProviderFailure(ErrorCode.ASSET_FETCH_FAILED, str(missing)) from missing
-            return await self._stored(own, exactly=None)
+            return await self._own(own)
         made = await self._provider.generate(request.prompt, wanted, seed=request.seed)
         return await self._stored(made, exactly=wanted)
 
-    async def _stored(self, content: bytes, *, exactly: Size | None) -> Output:
+    async def _own(self, content: bytes) -> Output:
+        """Store the user's own picture; one that is none, or too small, is the request's fault."""
+        try:
+            facts = await check_image_async(content, smallest_side=SMALLEST_SIDE)
+        except BadMedia as bad:
+            raise ProviderFailure(ErrorCode.INVALID_REQUEST, str(bad)) from bad
+        url = await keep(self._assets, content, media_type=facts.media_type)
+        return Output(url=url, media_type=facts.media_type)
+
+    async def _stored(self, content: bytes, *, exactly: Size) -> Output:
         facts = await _checked(check_image_async(content))
-        if exactly is not None and (facts.width, facts.height) != exactly:
+        if (facts.width, facts.height) != exactly:
             raise ProviderFailure(
                 ErrorCode.OUTPUT_MISSING,
                 f"asked for {exactly.width}x{exactly.height}, got {facts.width}x{facts.height}",

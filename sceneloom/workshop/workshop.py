@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
 
 import structlog
 
@@ -19,7 +18,6 @@ from models.work import ClipRequest, ImageRequest, JobKind, JobRequest, Offer, O
 from sceneloom.workshop.supplier import Maker, Progress, TaskMaker
 
 _log = structlog.get_logger(__name__)
-_FILM_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +100,7 @@ class Workshop:
             case ClipRequest(duration_seconds=seconds):
                 return deadline(seconds)
             case _:
-                return deadline(_FILM_SECONDS)
+                return deadline(0.0)
 
     async def recall(self, job: Job) -> tuple[Output, Source] | None:
         """Return an equal output that was made before and is still whole, or None.

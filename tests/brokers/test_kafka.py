@@ -64,3 +64,19 @@ def test_a_cluster_takes_ports_in_a_row_from_the_first_one(tmp_path: Path) -> No
     )
     voters = cluster._properties(0)["controller.quorum.voters"]
     assert voters == f"1@127.0.0.1:{port + 3},2@127.0.0.1:{port + 4},3@127.0.0.1:{port + 5}"
+
+
+def test_a_folder_in_use_is_refused_and_the_broker_on_it_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "kafka"
+    folder.mkdir()
+    holder = KafkaBroker(folder)
+    holder._hold_folder()
+
+    with pytest.raises(BrokerUnavailable, match="already runs"):
+        KafkaBroker(folder).start()
+
+    assert [each.name for each in folder.iterdir()] == ["in-use.lock"]
+    holder._release_folder()
+    next_one = KafkaBroker(folder)
+    next_one._hold_folder()
+    next_one._release_folder()

@@ -351,9 +351,7 @@ async def test_a_worker_that_stood_still_longer_than_its_session_ends_before_it_
 
 async def test_a_row_that_is_older_than_one_before_it_is_not_recovered() -> None:
     rig = Rig()
-    table = rig.delivery.table(
-        "rows", partitions=1, key_type=bytes, value_type=bytes, version_of=int
-    )
+    table = rig.delivery.table("rows", partitions=1, key_type=bytes, value_type=bytes, version_of=int)
     rows = [(b"a", b"1"), (b"b", b"1"), (b"a", b"12"), (b"a", b"2"), (b"b", b"1")]
 
     recovered = [key + value for key, value in rows if table._is_newest(changelog_record(key, value))]
