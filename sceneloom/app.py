@@ -51,7 +51,12 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     )
     jobs = JobTable(_table(delivery, settings, JOBS_TABLE, Job), partitions=settings.partitions)
     publisher = TopicPublisher(send=delivery.send, settings=settings)
-    custody = Custody(app, topic=topic_name(settings, SCENE_REQUESTS), partitions=settings.partitions)
+    custody = Custody(
+        app,
+        topic=topic_name(settings, SCENE_REQUESTS),
+        partitions=settings.partitions,
+        fail=delivery.fail,
+    )
     runner = JobRunner(
         workshop=outside.workshop,
         publisher=publisher,

@@ -1,8 +1,9 @@
 """Custody of partitions: what a worker does when they come, and when they go."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 import faust
 import structlog
@@ -13,6 +14,9 @@ from sceneloom.runner import JobRunner
 from sceneloom.topics import partition_of
 
 _TICK_SECONDS: Final = 0.1
+RECOVERY_SECONDS: Final = 30.0
+"""How long the recovery of the tables may read nothing before the worker ends."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -23,8 +27,11 @@ class Custody(Service):
     state of the app is looked at instead, which costs nothing.
     """
 
-    def __init__(self, app: faust.App, *, topic: str, partitions: int) -> None:
+    def __init__(
+        self, app: faust.App, *, topic: str, partitions: int, fail: Callable[[str], Awaitable[None]]
+    ) -> None:
         super().__init__()
+        self._fail = fail
         self._app = app
         self._topic = topic
         self._partitions = partitions
@@ -51,6 +58,20 @@ class Custody(Service):
         """Close what the worker has opened, once the runner has stopped."""
         for close in self._closers:
             await close()
+
+    @Service.task
+    async def _watch_recovery(self) -> None:
+        """End a worker whose recovery stands still: nothing in it would ever begin again."""
+        seen: dict[object, int | None] = {}
+        since = time.monotonic()
+        while not self.should_stop:
+            recovery: Any = cast("Any", self._app.tables).recovery
+            offsets = dict(recovery.active_offsets)
+            if not self._app.in_recovery or offsets != seen:
+                seen, since = offsets, time.monotonic()
+            elif time.monotonic() - since > RECOVERY_SECONDS:
+                await self._fail(f"the recovery of the tables stood still for {RECOVERY_SECONDS:g} s")
+            await asyncio.sleep(1.0)
 
     @Service.task
     async def _watch(self) -> None:

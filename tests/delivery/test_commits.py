@@ -298,6 +298,23 @@ async def test_what_was_fetched_before_a_rebalance_is_not_handed_out() -> None:
     assert [message async for message in batch] == []
 
 
+async def test_what_a_recovery_fetches_is_handed_out_to_a_reader_that_waited_through_the_rebalance() -> None:
+    rig = Rig()
+    rig.thread.records = [record(0), record(1)]
+    await rig.consumer.perform_seek()
+    rig.consumer.resume_flow()
+    rig.consumer.stop_flow()
+    batch = asyncio.ensure_future(anext(rig.consumer.getmany(timeout=1.0)))
+    await asyncio.sleep(0.05)
+    assert not batch.done()
+
+    rig.app.consumer_generation_id += 1
+    rig.consumer.resume_flow()
+
+    _, message = await batch
+    assert message.offset == 0
+
+
 async def test_a_seek_that_takes_too_long_ends_the_worker_instead_of_going_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -21,7 +21,7 @@ from sceneloom.topics import JOB_EVENTS, PROJECT_REQUESTS, PROJECT_STATES, topic
 from tests.e2e.house import Ledger
 from tests.kafka_fixtures import TestBroker
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 class Stage:
