@@ -1,8 +1,11 @@
 """Brings home what a finished project has made, and tells how it ended."""
 
 import asyncio
+import os
+import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import typer
 
@@ -12,7 +15,7 @@ from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
 from sceneloom.assets.store import open_assets
 from sceneloom.cli import console
-from sceneloom.cli.outcomes import Outcome
+from sceneloom.cli.outcomes import Outcome, Stop
 from sceneloom.settings import Settings
 
 
@@ -35,14 +38,39 @@ async def bring_home(settings: Settings, snapshot: ProjectSnapshot, video: Path)
     if snapshot.video_url is None:
         return None
     assets = open_assets(settings.asset_location, public_url=settings.assets_public_url or None)
-    video.parent.mkdir(parents=True, exist_ok=True)
+    make_room(video)
     try:
         await assets.get_file(snapshot.video_url, video)
         if snapshot.report_url:
             await assets.get_file(snapshot.report_url, report_beside(video))
     except AssetMissing:
-        return snapshot.video_url
+        if not _copied(snapshot.video_url, video):
+            return snapshot.video_url
+        if snapshot.report_url:
+            _copied(snapshot.report_url, report_beside(video))
     return str(video)
+
+
+def make_room(video: Path) -> None:
+    """Make the folder of *video*, before any work is done for it. Raises `Stop` where that fails."""
+    if video.is_dir():
+        raise Stop(f"--out: {video} is a folder; name a file in it", Outcome.INVALID)
+    try:
+        video.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Stop(f"--out: {video.parent} cannot be made: {error.strerror}", Outcome.INVALID) from error
+    if not os.access(video.parent, os.W_OK):
+        raise Stop(f"--out: {video.parent} cannot be written", Outcome.INVALID)
+
+
+def _copied(url: str, target: Path) -> bool:
+    """Copy what a file:// URL names, of another worker's store on this machine."""
+    parts = urlsplit(url)
+    source = Path(unquote(parts.path))
+    if parts.scheme != "file" or not source.is_file():
+        return False
+    shutil.copyfile(source, target)
+    return True
 
 
 def report_beside(video: Path) -> Path:

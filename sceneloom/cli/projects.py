@@ -85,9 +85,14 @@ def submit(
     from sceneloom.cli.requests import prepared
 
     settings = load_settings(broker=broker, topic_prefix=topic_prefix)
+    video = to or Path("out") / f"{file.stem}.mp4"
+    if wait:
+        from sceneloom.cli.finishing import make_room
+
+        make_room(video)
     command = asyncio.run(prepared(file, settings, project_id))
     if wait:
-        _wait(settings, command, to or Path("out") / f"{file.stem}.mp4", timeout, as_json=as_json)
+        _wait(settings, command, video, timeout, as_json=as_json)
         return
     from sceneloom.client import send
 

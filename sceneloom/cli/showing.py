@@ -10,7 +10,7 @@ import typer
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
 from sceneloom.cli import console
-from sceneloom.cli.finishing import bring_home, result, tell
+from sceneloom.cli.finishing import bring_home, make_room, result, tell
 from sceneloom.cli.following import follow
 from sceneloom.cli.outcomes import Outcome, Stop
 from sceneloom.cli.requests import prepared
@@ -30,9 +30,11 @@ class _Shown:
 def run_demo(file: Path | None, *, kill: bool, keep: bool, to: Path, as_json: bool) -> None:
     """Make the film of *file* in the folder *to*, and tell about it. Raises `Stop` where something broke."""
     request = file or example()
+    video = to / f"{request.stem}.mp4"
+    make_room(video)
     started = time.perf_counter()
     with workplace(keep=keep) as folder:
-        shown = asyncio.run(_demo(request, to / f"{request.stem}.mp4", folder, kill=kill, as_json=as_json))
+        shown = asyncio.run(_demo(request, video, folder, kill=kill, as_json=as_json))
     _tell(shown, seconds=time.perf_counter() - started, as_json=as_json)
     if shown.snapshot.state is not ProjectState.COMPLETED or (shown.proof and shown.proof.made_twice):
         raise typer.Exit(Outcome.FAILED)

@@ -10,7 +10,7 @@ from models.commands import ProjectCommand
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
 from sceneloom.cli import console
-from sceneloom.cli.finishing import bring_home, receipt_line, report_beside, result
+from sceneloom.cli.finishing import bring_home, make_room, receipt_line, report_beside, result
 from sceneloom.cli.following import follow
 from sceneloom.cli.outcomes import Outcome
 from sceneloom.cli.staging import end_politely, meanwhile, unless_it_dies, workplace
@@ -46,6 +46,7 @@ class _Told:
 def run_story(*, keep: bool, to: Path, as_json: bool) -> None:
     """Play the story, and tell it. Ends the command with 1 where the ledger and the receipt do not agree."""
     tell = console.note if as_json else console.say
+    make_room(to / "story.mp4")
     with workplace(keep=keep) as folder:
         told = asyncio.run(_story(folder, to / "story.mp4", tell))
     if as_json:
