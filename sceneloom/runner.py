@@ -71,7 +71,7 @@ class JobRunner(Service):
 
     `durable` returns once every row written so far is acknowledged by the broker; `owns` tells whether this
     worker still has the partition of a project. Both are asked right before a call that may cost money.
-    `taken` returns the task ids that jobs already have.
+    `taken` returns the task ids that jobs already have; a provider's list may lag by `grace_seconds`.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class JobRunner(Service):
         durable: Callable[[], Awaitable[None]],
         owns: Callable[[str], bool],
         taken: Callable[[], Collection[str]] = frozenset,
+        grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         super().__init__()
         self._workshop = workshop
@@ -91,6 +92,7 @@ class JobRunner(Service):
         self._durable = durable
         self._owns = owns
         self._taken = taken
+        self._grace = timedelta(seconds=grace_seconds)
         self._jobs: dict[str, Job] = {}
         self._due: list[tuple[datetime, int, str]] = []
         self._numbers = itertools.count()
@@ -321,7 +323,7 @@ class JobRunner(Service):
             case Adopted(task_id=task_id):
                 await self._tell(JobSubmitted, job, provider_task_id=task_id)
                 return
-            case Absent() if now >= since + timedelta(seconds=GRACE_SECONDS) and self._may_order_again(job):
+            case Absent() if now >= since + self._grace and self._may_order_again(job):
                 self._reported[job.job_id] = _call(job)
                 await self._tell(JobPostponed, job, error_code=ErrorCode.PROVIDER_UNAVAILABLE, due_at=now)
                 return

@@ -65,6 +65,9 @@ class Settings(BaseSettings):
     parallel_clips: int = Field(default=1, ge=1, le=64, description="Clips made at the same time.")
     parallel_renders: int = Field(default=1, ge=1, le=16, description="Films rendered at the same time.")
     parallel_paid: int = Field(default=4, ge=1, le=256, description="Calls to one paid provider at a time.")
+    list_grace_seconds: float = Field(
+        default=120.0, ge=0, le=3600, description="How long a provider's list of tasks may lag."
+    )
     ark_key: SecretStr = Field(
         default=SecretStr(""), description="Key of BytePlus or Volcengine Ark (Seedance)."
     )

@@ -43,7 +43,7 @@ async def provider(tmp_path: Path) -> AsyncIterator[FakeProvider]:
 
 
 async def accepted(provider: FakeProvider, count: int) -> None:
-    for _ in range(600):
+    for _ in range(1200):
         if len(provider.ledger.accepted()) >= count:
             return
         await asyncio.sleep(0.1)
@@ -53,7 +53,8 @@ async def accepted(provider: FakeProvider, count: int) -> None:
 async def test_a_worker_killed_again_and_again_buys_each_clip_once(
     stage: Stage, provider: FakeProvider
 ) -> None:
-    settings = {**paying(provider), "SCENELOOM_PARALLEL_PAID": "1"}
+    # The list of this provider does not lag, so what it does not show after a moment was not accepted.
+    settings = {**paying(provider), "SCENELOOM_PARALLEL_PAID": "1", "SCENELOOM_LIST_GRACE_SECONDS": "5"}
     worker = stage.start_worker(**settings)
     await stage.submit("p1", clips(6))
     for bought in (1, 3, 6):
