@@ -1,7 +1,5 @@
 """A request on a topic becomes a finished video: the real system on a real Kafka, with quick providers."""
 
-import asyncio
-import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -280,27 +278,3 @@ async def test_a_request_on_the_wrong_partition_is_moved_to_the_one_of_its_key(s
     assert {state.partition for state in states} == {partition_of("p1", stage.settings.partitions)}
     changelog = await stage.records(f"{stage.settings.app_id}-{PROJECTS_TABLE}-changelog")
     assert {row.partition for row in changelog} == {partition_of("p1", stage.settings.partitions)}
-
-
-async def test_a_worker_that_was_frozen_past_its_session_undoes_nothing_when_it_wakes(stage: Stage) -> None:
-    frozen = stage.start_worker(HOUSE_SECONDS="0.2")
-    stage.start_worker(HOUSE_SECONDS="0.2")
-    names = [f"p{n:02d}" for n in range(30)]
-    for name in names:
-        await stage.submit(name, a_request(2, title=name))
-    await stage.until_records(SCENE_RESULTS, 10)
-    frozen.send_signal(signal.SIGSTOP)
-    done = await stage.until_all(names, is_completed)
-
-    frozen.send_signal(signal.SIGCONT)
-    assert await asyncio.to_thread(frozen.wait, 60) != 0
-    assert "stood still" in stage.log(0)
-
-    stage.workers.pop(0)
-    for worker in stage.workers:
-        worker.kill()
-        worker.wait()
-    stage.start_worker()
-    await stage.submit("last", a_request(1, title="last"))
-    await stage.until("last", is_completed)
-    assert await stage.until_all(names, is_completed) == done
