@@ -140,11 +140,6 @@ class JobRunner(Service):
         self._reported.clear()
         self._looked_for.clear()
 
-    @property
-    def busy(self) -> int:
-        """How many jobs are being worked on right now."""
-        return len(self._working)
-
     # -- the loop
 
     @Service.task
