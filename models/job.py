@@ -12,6 +12,7 @@ from models.job_events import (
     JobStillRunning,
     JobSubmitted,
     JobSucceeded,
+    PollNow,
     PollStalled,
     SubmitIntended,
     SubmitOutcomeUnknown,
@@ -127,6 +128,8 @@ class Job(Value):
                 return this_call
             case JobSucceeded():
                 return True
+            case PollNow():
+                return False
             case _:
                 assert_never(event)
 
@@ -167,6 +170,8 @@ class Job(Value):
                 )
             case JobFailed():
                 return self._become(JobStatus.FAILED, error_code=event.error_code)
+            case PollNow():
+                return self
             case _:
                 assert_never(event)
 

@@ -77,6 +77,16 @@ class PollStalled(_JobEvent):
     type: Literal["PollStalled"] = "PollStalled"
 
 
+class PollNow(_JobEvent):
+    """Somebody, such as a webhook, hints that there is news: look now. A hint, never a fact.
+
+    `provider_task_id` is the task that the hint is about, where it says so.
+    """
+
+    type: Literal["PollNow"] = "PollNow"
+    provider_task_id: str | None = None
+
+
 JobEvent = Annotated[
     SubmitIntended
     | JobSubmitted
@@ -85,6 +95,7 @@ JobEvent = Annotated[
     | JobSucceeded
     | JobFailed
     | SubmitOutcomeUnknown
-    | PollStalled,
+    | PollStalled
+    | PollNow,
     Field(discriminator="type"),
 ]

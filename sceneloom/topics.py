@@ -21,6 +21,7 @@ from models.job_events import (
     JobStillRunning,
     JobSubmitted,
     JobSucceeded,
+    PollNow,
     PollStalled,
     SubmitIntended,
     SubmitOutcomeUnknown,
@@ -125,7 +126,8 @@ ScenesInput = Annotated[
     | JobSucceeded
     | JobFailed
     | SubmitOutcomeUnknown
-    | PollStalled,
+    | PollStalled
+    | PollNow,
     Field(discriminator="type"),
 ]
 """What the scenes agent reads: scene-requests and job-events."""
@@ -154,6 +156,7 @@ def topic_of(message: Message) -> str:
             | JobFailed()
             | SubmitOutcomeUnknown()
             | PollStalled()
+            | PollNow()
         ):
             return JOB_EVENTS
         case _:
