@@ -1,6 +1,6 @@
 """The projects agent: the one writer of the projects table."""
 
-from models import decisions
+from models import crediting, decisions
 from models.checks import parse_request
 from models.commands import (
     CancelProject,
@@ -9,10 +9,11 @@ from models.commands import (
     SubmitProject,
     TakeOverProject,
 )
+from models.credit_messages import CreditsRefused, CreditsReserved, CreditsSettled
 from models.errors import IllegalTransition, UnknownProject, VersionConflict
 from models.events import INTERNAL, CommandRefused, Event, ProjectRejected
 from models.faults import RequestRefused
-from models.ports import Admission, Clock, ProjectStore, Publisher
+from models.ports import Admission, Clock, Offers, ProjectStore, Publisher
 from models.project import Project
 from models.results import SceneResult
 from models.snapshot import snapshot
@@ -22,19 +23,32 @@ class ProjectsAgent:
     """Turns commands and scene results into changes of projects, and tells everyone.
 
     A message that comes twice changes nothing, and what it led to is sent again under the same ids.
+    Where there are `credited` offers, the ledger is asked for their price before work begins.
     """
 
     name = "projects"
 
     def __init__(
-        self, *, projects: ProjectStore, publisher: Publisher, admission: Admission, clock: Clock
+        self,
+        *,
+        projects: ProjectStore,
+        publisher: Publisher,
+        admission: Admission,
+        clock: Clock,
+        credited: Offers | None = None,
     ) -> None:
         self._projects = projects
         self._publisher = publisher
         self._admission = admission
         self._clock = clock
+        self._credited = credited
 
-    async def handle(self, message: ProjectCommand | SceneResult, *, origin: str) -> None:
+    async def handle(
+        self,
+        message: ProjectCommand | SceneResult | CreditsReserved | CreditsRefused | CreditsSettled,
+        *,
+        origin: str,
+    ) -> None:
         """Carry out one message; *origin* names the message where its sender did not.
 
         Raises a `DomainError`, before anything is written or sent but the refusal, for a message that cannot
@@ -70,7 +84,8 @@ class ProjectsAgent:
             await self._publisher.publish(rejected)
             raise
         accepted, requested = decisions.submit(command.project_id, request, now=now)
-        await self._record(Project.begin(accepted), (accepted, requested))
+        project = Project.begin(accepted)
+        await self._record(project, (accepted, *self._credits_first(project, (requested,))))
 
     async def _submit_again(self, project: Project, command: SubmitProject) -> None:
         """Tell again what the same request led to; what it would cost or need today does not matter."""
@@ -106,7 +121,15 @@ class ProjectsAgent:
         if known:
             await self._tell(project, known)
             return
-        await self._record(project, decisions.decide(project, message, now=self._clock.now()))
+        events = decisions.decide(project, message, now=self._clock.now())
+        if isinstance(message, RetryProject):
+            events = self._credits_first(project, events)
+        await self._record(project, events)
+
+    def _credits_first(self, project: Project, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        if self._credited is None:
+            return events
+        return crediting.credits_first(project, events, self._credited.offer_for)
 
     async def _record(self, project: Project, events: tuple[Event, ...]) -> None:
         for event in events:
@@ -121,6 +144,8 @@ class ProjectsAgent:
                 await self._publisher.publish(event)
             for order in project.orders(event):
                 await self._publisher.publish(order)
+        for asked in crediting.orders(project, events):
+            await self._publisher.publish(asked)
         await self._publisher.publish(snapshot(project))
 
     async def _refuse(

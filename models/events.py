@@ -59,6 +59,13 @@ class ScenesRequested(_ProjectEvent):
     scene_ids: tuple[str, ...]
 
 
+class CreditsRequested(_ProjectEvent):
+    """The ledger was asked to hold `micros` in all, in micro-dollars, before the work begins. Internal."""
+
+    type: Literal["CreditsRequested"] = "CreditsRequested"
+    micros: int
+
+
 class SceneProgressed(_PartEvent):
     """More of a scene, or of the film, is there. Internal."""
 
@@ -122,7 +129,10 @@ class ProjectCompleted(_ProjectEvent):
 
 
 class ProjectFailed(_PartEvent):
-    """Nothing is in flight any more, and the film cannot be finished as it is. RetryProject takes it up."""
+    """Nothing is in flight any more, and the film cannot be finished as it is. RetryProject takes it up.
+
+    Where credits were refused, the scene is `credits`, and its attempt counts how often they were asked for.
+    """
 
     type: Literal["ProjectFailed"] = "ProjectFailed"
     error_code: ErrorCode
@@ -141,6 +151,7 @@ class ProjectCancelled(_ProjectEvent):
 
 Event = (
     ProjectAccepted
+    | CreditsRequested
     | ScenesRequested
     | SceneProgressed
     | SceneCompleted
@@ -153,7 +164,7 @@ Event = (
     | ProjectCancelled
 )
 
-INTERNAL: Final = (ScenesRequested, SceneProgressed, RenderRequested)
+INTERNAL: Final = (CreditsRequested, ScenesRequested, SceneProgressed, RenderRequested)
 """Events that only move the project; everyone else reads them in its snapshot."""
 
 
