@@ -14,6 +14,7 @@ from datetime import datetime
 from models import facts
 from models.commands import Want
 from models.credit_messages import (
+    CreditAnswer,
     CreditsRefused,
     CreditsReserved,
     CreditsSettled,
@@ -27,17 +28,19 @@ from models.project import Project, Reservation
 from models.scene import Scene, wants_of
 from models.work import JobKind, Offer
 
-Answer = CreditsReserved | CreditsRefused | CreditsSettled
-
 
 def missing_cost(project: Project, offer_for: Callable[[Want], Offer]) -> float:
-    """Return what the assets that *project* does not have yet would cost, each bought once, in US dollars."""
+    """Return what the assets that *project* does not have yet would cost, each bought once, in US dollars.
+
+    After a retry that changed the request, what an unfinished scene has may not be what it needs now.
+    """
+    is_changed = project.resumed is not None and project.resumed.changed
     return sum(
         offer_for(want).cost_usd
         for scene, asked in zip(project.scenes, project.request.scenes, strict=True)
         if scene.status is not SceneStatus.COMPLETED
         for want in wants_of(asked, project.request)
-        if not _has(scene, want.kind)
+        if is_changed or not _has(scene, want.kind)
     )
 
 
@@ -71,13 +74,13 @@ def is_waiting(project: Project) -> bool:
     return project.is_open and asked is not None and asked.refused is None
 
 
-def was_heard(project: Project, answer: Answer) -> bool:
+def was_heard(project: Project, answer: CreditAnswer) -> bool:
     """Tell whether *answer* is to what *project* asked last, and led to something before."""
     asked = project.reservation
     return asked is not None and answer.version == asked.moment.version and not is_waiting(project)
 
 
-def decide(project: Project, answer: Answer, *, now: datetime) -> tuple[Event, ...]:
+def decide(project: Project, answer: CreditAnswer, *, now: datetime) -> tuple[Event, ...]:
     """Return the events that *answer* leads to; none where nobody waits for it."""
     asked = project.reservation
     if asked is None or not is_waiting(project) or answer.version != asked.moment.version:

@@ -27,7 +27,7 @@ from sceneloom.topics import (
 
 M = TypeVar("M", bound=Message)
 
-_COMMAND_TYPES: Final = "SubmitProject, CancelProject or RetryProject"
+_COMMAND_TYPES: Final = "SubmitProject, CancelProject, RetryProject or ApproveResend"
 
 
 FORWARDED: Final = "sceneloom-forwarded"

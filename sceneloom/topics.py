@@ -8,9 +8,11 @@ from aiokafka.partitioner import DefaultPartitioner
 from pydantic import Field, TypeAdapter
 
 from models.commands import (
+    ApproveResend,
     CancelProject,
     CancelScene,
     RequestScene,
+    ResolveSubmit,
     RetryProject,
     SubmitProject,
     TakeOverProject,
@@ -29,15 +31,24 @@ from models.job_events import (
     JobFailed,
     JobPostponed,
     JobStillRunning,
+    JobStopped,
     JobSubmitted,
     JobSucceeded,
     PollNow,
     PollStalled,
     SubmitIntended,
     SubmitOutcomeUnknown,
+    SubmitUnresolved,
 )
 from models.ports import Message
-from models.results import SceneCompleted, SceneDelayed, SceneFailed, SceneProgressed
+from models.results import (
+    SceneCompleted,
+    SceneDelayed,
+    SceneFailed,
+    SceneProgressed,
+    SceneStopped,
+    SceneUnclear,
+)
 from models.snapshot import ProjectSnapshot
 from sceneloom.settings import Settings
 
@@ -143,11 +154,14 @@ ProjectsInput = Annotated[
     SubmitProject
     | CancelProject
     | RetryProject
+    | ApproveResend
     | TakeOverProject
     | SceneProgressed
     | SceneCompleted
     | SceneFailed
     | SceneDelayed
+    | SceneUnclear
+    | SceneStopped
     | CreditsReserved
     | CreditsRefused
     | CreditsSettled,
@@ -158,6 +172,7 @@ ProjectsInput = Annotated[
 ScenesInput = Annotated[
     RequestScene
     | CancelScene
+    | ResolveSubmit
     | SubmitIntended
     | JobSubmitted
     | JobStillRunning
@@ -165,6 +180,8 @@ ScenesInput = Annotated[
     | JobSucceeded
     | JobFailed
     | SubmitOutcomeUnknown
+    | SubmitUnresolved
+    | JobStopped
     | PollStalled
     | PollNow,
     Field(discriminator="type"),
@@ -186,11 +203,18 @@ ERRANDS_INPUT: TypeAdapter[ErrandsInput] = TypeAdapter(ErrandsInput)
 def topic_of(message: Message) -> str:  # noqa: PLR0911 -- one match over all messages reads best whole
     """Return the topic that carries *message*."""
     match message:
-        case SubmitProject() | CancelProject() | RetryProject() | TakeOverProject():
+        case SubmitProject() | CancelProject() | RetryProject() | ApproveResend() | TakeOverProject():
             return PROJECT_REQUESTS
-        case RequestScene() | CancelScene():
+        case RequestScene() | CancelScene() | ResolveSubmit():
             return SCENE_REQUESTS
-        case SceneProgressed() | SceneCompleted() | SceneFailed() | SceneDelayed():
+        case (
+            SceneProgressed()
+            | SceneCompleted()
+            | SceneFailed()
+            | SceneDelayed()
+            | SceneUnclear()
+            | SceneStopped()
+        ):
             return SCENE_RESULTS
         case ProjectSnapshot():
             return PROJECT_STATES
@@ -208,6 +232,8 @@ def topic_of(message: Message) -> str:  # noqa: PLR0911 -- one match over all me
             | JobSucceeded()
             | JobFailed()
             | SubmitOutcomeUnknown()
+            | SubmitUnresolved()
+            | JobStopped()
             | PollStalled()
             | PollNow()
         ):

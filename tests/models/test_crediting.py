@@ -142,6 +142,24 @@ def test_a_retry_reserves_what_was_spent_and_what_is_missing() -> None:
     assert order == ReserveCredits(user_id="u1", project_id="p1", version=again.version, micros=450_000)
 
 
+def test_a_retry_that_changes_the_request_reserves_everything_of_the_scenes_that_it_makes() -> None:
+    project, _ = submitted()
+    over = told(
+        project,
+        reserved(),
+        completed(FIRST),
+        failed(SECOND).model_copy(update={"assets": completed(SECOND).assets}),
+    )
+    command = RetryProject(project_id="p1", command_id="r1")
+    changed = over.request.model_copy(update={"title": "Another"})
+    events = decisions.decide(over, command, now=LATER, request=changed)
+
+    asked = crediting.credits_first(over, events, PRICE.offer_for)[-1]
+
+    assert isinstance(asked, CreditsRequested)
+    assert asked.micros == 150_000 + 300_000
+
+
 @pytest.mark.parametrize("ending", ["failed", "cancelled"])
 def test_every_end_settles_what_was_really_spent_and_again_whenever_it_is_told(ending: str) -> None:
     project, _ = submitted()
