@@ -1,6 +1,6 @@
 """The credits agent: the one writer of the credits table, which is the ledger unless there is another."""
 
-from models.credits import CreditCommand, entry_name, snapshot
+from models.credits import CreditCommand, GrantConflict, entry_name, snapshot
 from models.ports import CreditStore, Publisher
 
 
@@ -17,11 +17,15 @@ class CreditsAgent:
         self._publisher = publisher
 
     async def handle(self, message: CreditCommand, *, origin: str) -> None:  # noqa: ARG002 -- same shape for all agents
-        """Carry out one command. Raises `GrantConflict`."""
+        """Carry out one command. Raises `GrantConflict`, once it has told how the account stands."""
         name = entry_name(message)
         known = self._credits.entry(message.user_id, name)
         account = self._credits.account(message.user_id)
-        changed = account.carry_out(message, known)
+        try:
+            changed = account.carry_out(message, known)
+        except GrantConflict:
+            await self._publisher.publish(snapshot(account, known))
+            raise
         if changed is not account:
             self._credits.put(changed)
         entry = self._credits.entry(message.user_id, name)

@@ -88,3 +88,5 @@ async def test_a_grant_with_another_amount_changes_nothing_and_becomes_a_dead_le
         await desk.tell(GRANT.model_copy(update={"micros": 5}))
 
     assert CreditTable(desk.rows).account("ann").granted == 1_000
+    assert desk.latest.last is not None
+    assert desk.latest.last.granted == 1_000, "whoever asked reads what the grant was"
