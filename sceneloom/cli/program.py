@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from sceneloom.cli import (
     configuring,
     credits,  # noqa: A004 -- what the interpreter's prompt calls credits() nobody needs here
+    deciding,
     demonstrating,
     events,
     projects,
@@ -101,7 +102,7 @@ def program(
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-for module in (demonstrating, projects, events, credits, serving, topics, configuring):
+for module in (demonstrating, projects, deciding, events, credits, serving, topics, configuring):
     module.add_to(app)
 
 
