@@ -75,16 +75,11 @@ class HttpLedger:
         headers = {"Idempotency-Key": key}
         if self._key.get_secret_value():
             headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
-        body = {
-            "user_id": order.user_id,
-            "project_id": order.project_id,
-            "version": order.version,
-            "amount_micros": order.micros,
-            "currency": "USD",
-        }
         try:
             async with asyncio.timeout(self._answer_seconds):
-                return await self._client.post(f"{self._base_url}/{path}", json=body, headers=headers)
+                return await self._client.post(
+                    f"{self._base_url}/{path}", json=body_of(order), headers=headers
+                )
         except (httpx.HTTPError, TimeoutError, OSError) as error:
             detail = self._redacted(f"{path}: {type(error).__name__} {error}")
         # Raised out here: the cause is named but not chained, as its frames hold the request and so the key.
@@ -97,6 +92,17 @@ class HttpLedger:
 
     def _redacted(self, text: str) -> str:
         return redacted(text, [self._key.get_secret_value()])
+
+
+def body_of(order: CreditOrder) -> dict[str, str | int]:
+    """Return what the ledger is sent for *order*, as JSON."""
+    return {
+        "user_id": order.user_id,
+        "project_id": order.project_id,
+        "version": order.version,
+        "amount_micros": order.micros,
+        "currency": "USD",
+    }
 
 
 def _is_address(url: str) -> bool:

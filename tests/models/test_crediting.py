@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from models import crediting, decisions, facts
+from models import crediting, decisions, facts, results
 from models.checks import parse_request
 from models.commands import CancelProject, RetryProject
 from models.credit_messages import (
@@ -189,6 +189,21 @@ def test_the_answer_to_an_earlier_question_is_not_the_answer_to_this_one() -> No
 
     assert decisions.decide(again, reserved(2), now=LATER) == ()
     assert decisions.recall(again, refused(2)) == ()
+
+
+def test_a_cost_that_becomes_known_after_the_end_is_settled_again() -> None:
+    project, _ = submitted()
+    over = told(project, reserved(), CancelProject(project_id="p1"))
+    stopped = results.SceneStopped(
+        project_id="p1", scene_id=FIRST, attempt=1, tally=Tally(orphaned=1, spent_usd=0.15), revision=9
+    )
+
+    later = told(over, stopped)
+
+    assert later.version > over.version
+    assert crediting.orders(later, ()) == (
+        SettleCredits(user_id="u1", project_id="p1", version=later.version, micros=150_000),
+    )
 
 
 def test_that_the_credits_are_settled_leads_to_nothing_more() -> None:
