@@ -1,6 +1,7 @@
 """The commands about the credits of users: grant and show."""
 
 import asyncio
+import contextlib
 import uuid
 from decimal import Decimal
 from types import MappingProxyType
@@ -113,18 +114,15 @@ def _settings(broker: str | None, topic_prefix: str | None) -> "Settings":
 def _micros(amount: str) -> int:
     from models.money import MOST_MICROS
 
-    try:
+    with contextlib.suppress(ArithmeticError):
         exact = Decimal(amount.removeprefix("$")).scaleb(6)
-        is_right = exact == exact.to_integral_value() and 0 < exact <= MOST_MICROS
-    except ArithmeticError:
-        is_right = False
-    if not is_right:
-        raise Stop(
-            f"AMOUNT: {amount!r} will not do: write US dollars above 0, with at most six digits after the "
-            "point, such as 12.50",
-            Outcome.INVALID,
-        )
-    return int(exact)
+        if exact == exact.to_integral_value() and 0 < exact <= MOST_MICROS:
+            return int(exact)
+    raise Stop(
+        f"AMOUNT: {amount!r} will not do: write US dollars above 0, with at most six digits after the point, "
+        "such as 12.50",
+        Outcome.INVALID,
+    )
 
 
 def _taken(grant_id: str, account: "AccountSnapshot") -> Stop:
