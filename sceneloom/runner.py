@@ -10,7 +10,7 @@ import contextvars
 import heapq
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ import structlog
 from mode import Service
 
 from models.errors import ErrorCode, ProviderFailure
-from models.identifiers import event_id
+from models.identifiers import event_id, share_of
 from models.job import Job
 from models.job_events import (
     JobEvent,
@@ -32,7 +32,7 @@ from models.job_events import (
     SubmitOutcomeUnknown,
 )
 from models.lifecycle import JobStatus, SubmitState
-from models.policy import GRACE_SECONDS, RECONCILE_SECONDS, next_poll, retry_delay
+from models.policy import GRACE_SECONDS, RECONCILE_SECONDS, next_poll, retry_delay, slow_poll
 from models.ports import Absent, Adopted, Clock, Publisher, TaskReport
 from models.work import Output, Source
 from sceneloom.delivery import DeliveryFailed
@@ -121,7 +121,9 @@ class JobRunner(Service):
 
     def drop(self, job_id: str, /) -> None:
         """Stop working on the job; a call that may cost money still comes to its end."""
-        self._jobs.pop(job_id, None)
+        job = self._jobs.pop(job_id, None)
+        if job is not None and self._workshop.is_shared(job):
+            self.add_future(self._workshop.let_go(job))
         self._due_of.pop(job_id, None)
         self._reported.pop(job_id, None)
         self._called.pop(job_id, None)
@@ -210,9 +212,12 @@ class JobRunner(Service):
         """Put *job* into the queue, in place of an earlier entry of it."""
         due = self._due_at(job)
         if due is not None:
-            number = self._due_of[job.job_id] = next(self._numbers)
-            heapq.heappush(self._due, (due + timedelta(seconds=wait), number, job.job_id))
-            self._wake.set()
+            self._push_at(job, due + timedelta(seconds=wait))
+
+    def _push_at(self, job: Job, due: datetime) -> None:
+        number = self._due_of[job.job_id] = next(self._numbers)
+        heapq.heappush(self._due, (due, number, job.job_id))
+        self._wake.set()
 
     def _is_reported(self, job: Job) -> bool:
         return self._reported.get(job.job_id) == _call(job)
@@ -224,9 +229,9 @@ class JobRunner(Service):
                 looked = job.job_id in self._looked_for
                 return now + timedelta(seconds=RECONCILE_SECONDS if looked else 0.0)
             case SubmitState.ACCEPTED if job.submitted_at is not None:
-                schedule = self._workshop.poll_schedule(job)
-                slow = now + timedelta(seconds=schedule[-1])
-                return next_poll(job.submitted_at, now, schedule) or slow
+                schedule, jitter = self._workshop.poll_schedule(job), share_of(job.job_id)
+                due = next_poll(job.submitted_at, now, schedule, jitter=jitter)
+                return due or slow_poll(job.submitted_at, now, schedule, jitter=jitter)
             case _:
                 return job.due_at or now
 
@@ -265,7 +270,7 @@ class JobRunner(Service):
             if known is not None:
                 await self._succeed(job, *known)
                 return job
-            if not self._owns(job.project_id):
+            if not self._owns(job.project_id) or not await self._may_call(job):
                 return job
             written = self._written[job.job_id] = asyncio.Event()
             try:
@@ -280,6 +285,13 @@ class JobRunner(Service):
             if announced.submit is SubmitState.INTENDED:
                 await self._buy(announced)
             return announced
+
+    async def _may_call(self, job: Job) -> bool:
+        """Tell whether a call for *job* begins now; if not, it comes back later, with all its calls left."""
+        later = await self._workshop.turn(job, self._clock)
+        if later is not None:
+            self._push_at(job, later)
+        return later is None
 
     async def _buy(self, job: Job) -> None:
         """Make the one call that may cost money, if its announcement is durable and the job still ours."""
@@ -298,8 +310,19 @@ class JobRunner(Service):
         if not self._workshop.is_task(job):
             await self._finished(job)
             return
-        task_id = await self._workshop.submit(job)
+        with self._learning(job):
+            task_id = await self._workshop.submit(job)
         await self._tell(JobSubmitted, job, provider_task_id=task_id)
+
+    @contextlib.contextmanager
+    def _learning(self, job: Job) -> Iterator[None]:
+        """Let the pace of the provider hear how its call for *job* ends."""
+        try:
+            yield
+        except (ProviderFailure, OutcomeUnknown) as outcome:
+            self._workshop.learned(job, outcome, self._clock.now())
+            raise
+        self._workshop.learned(job, None, self._clock.now())
 
     async def _reconcile(self, job: Job) -> None:
         """Look for the task of a submit without clear outcome: it is adopted, surely not there, or unclear.
@@ -348,7 +371,8 @@ class JobRunner(Service):
             self._reported[job.job_id] = _call(job)
             await self._tell(JobFailed, job, error_code=ErrorCode.PROVIDER_TIMEOUT)
             return
-        stalled = next_poll(submitted_at, now, self._workshop.poll_schedule(job)) is None
+        schedule, jitter = self._workshop.poll_schedule(job), share_of(job.job_id)
+        stalled = next_poll(submitted_at, now, schedule, jitter=jitter) is None
         if stalled and job.status is not JobStatus.DELAYED:
             await self._tell(PollStalled, job)
         self._push_if_latest(job)
@@ -383,7 +407,8 @@ class JobRunner(Service):
     async def _finished(self, job: Job) -> None:
         known = await self._workshop.recall(job)
         if known is None:
-            output = await self._workshop.make(job, progress=self._progress_of(job))
+            with self._learning(job):
+                output = await self._workshop.make(job, progress=self._progress_of(job))
             known = output, Source.MADE
         await self._succeed(job, *known)
 
