@@ -104,6 +104,7 @@ def test_a_trial_of_which_nothing_is_heard_counts_as_lost() -> None:
     ],
 )
 def test_only_what_speaks_of_the_provider_counts(
-    outcome: ProviderFailure | OutcomeUnknown | None, ill: bool
+    outcome: ProviderFailure | OutcomeUnknown | None,
+    ill: bool,  # noqa: FBT001 -- a parameter of the test
 ) -> None:
     assert is_ill_health(outcome) is ill
