@@ -35,6 +35,8 @@ class Breaker(Value):
 
     failures: int = 0
     openings: int = 0
+    ill_since: datetime | None = None
+    """When it opened first, since a call was last answered."""
     open_until: datetime | None = None
     trial_until: datetime | None = None
 
@@ -80,7 +82,11 @@ class Breaker(Value):
 
     def _opened(self, now: datetime) -> Self:
         seconds = min(LONGEST_OPEN_SECONDS, OPEN_SECONDS * 2.0**self.openings)
-        return type(self)(openings=self.openings + 1, open_until=now + timedelta(seconds=seconds))
+        return type(self)(
+            openings=self.openings + 1,
+            ill_since=self.ill_since or now,
+            open_until=now + timedelta(seconds=seconds),
+        )
 
     def _is_tried(self, now: datetime) -> bool:
         return self.trial_until is not None and now < self.trial_until

@@ -44,6 +44,7 @@ from models.policy import (
 )
 from models.ports import Absent, Adopted, Clock, Publisher, Several, TaskReport
 from models.work import Output, Source
+from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.delivery import DeliveryFailed
 from sceneloom.workshop.supplier import OutcomeUnknown
 from sceneloom.workshop.workshop import Workshop
@@ -219,6 +220,9 @@ class JobRunner(Service):
                 _log.info("runner.given_up", job=job.job_id)
         except DeliveryFailed:
             raise
+        except AssetStoreUnavailable as away:
+            _log.warning("runner.store_away", job=job.job_id, error=str(away), again_in=AGAIN_SECONDS)
+            again = AGAIN_SECONDS
         except Exception:  # noqa: BLE001 -- whatever it was, the job must not vanish
             _log.exception("runner.step_failed", job=job.job_id, again_in=AGAIN_SECONDS)
             again = AGAIN_SECONDS
@@ -337,7 +341,12 @@ class JobRunner(Service):
 
     async def _may_call(self, job: Job) -> bool:
         """Tell whether a call for *job* begins now; if not, it comes back later, with all its calls left."""
-        later = await self._workshop.turn(job, self._clock)
+        try:
+            later = await self._workshop.turn(job, self._clock)
+        except ProviderFailure as failure:
+            _log.warning("runner.not_called", job=job.job_id, code=failure.code, detail=failure.detail)
+            await self._end(job, JobFailed, error_code=failure.code)
+            return False
         if later is not None:
             self._push_at(job, later)
         return later is None

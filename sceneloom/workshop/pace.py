@@ -29,6 +29,9 @@ BURST_SHARE: Final = 0.1
 SPREAD_SHARE: Final = 0.1
 """Jobs that waited come back over so much of their wait, and not all in one moment."""
 
+PATIENCE: Final = timedelta(hours=1)
+"""So long jobs wait for a provider that rests; then they fail, so that a fallback or a person can act."""
+
 Outcome = ProviderFailure | OutcomeUnknown | None
 """How a call ended; None is a success."""
 
@@ -64,13 +67,27 @@ class Pace:
         self._limits = 0
 
     def wait_until(self, now: datetime) -> datetime | None:
-        """Return when a job should ask again, or None where the next call may start at *now*."""
-        paused = self._paused_until if self._paused_until is not None and now < self._paused_until else None
-        waits = [until for until in (paused, self._breaker.next_call(now)) if until is not None]
-        if not waits:
+        """Return when a job should ask again, or None where the next call may start at *now*.
+
+        Raises `ProviderFailure` where it is not worth the wait.
+        """
+        waits = [self._pause_at(now), self._rest_at(now)]
+        until = max((wait for wait in waits if wait is not None), default=None)
+        return until and until + (until - now) * SPREAD_SHARE * self._chance()
+
+    def _pause_at(self, now: datetime) -> datetime | None:
+        until = self._paused_until
+        if until is None or until <= now:
             return None
-        until = max(waits)
-        return until + (until - now) * SPREAD_SHARE * self._chance()
+        if until - now > PATIENCE:
+            raise ProviderFailure(ErrorCode.PROVIDER_RATE_LIMITED, f"no calls before {until.isoformat()}")
+        return until
+
+    def _rest_at(self, now: datetime) -> datetime | None:
+        until, since = self._breaker.next_call(now), self._breaker.ill_since
+        if until is not None and since is not None and now - since > PATIENCE:
+            raise ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE, f"ill since {since.isoformat()}")
+        return until
 
     async def turn(self, clock: Clock) -> datetime | None:
         """Wait for the rate limit and return None where a call now begins, else when to ask again."""

@@ -120,8 +120,8 @@ class Workshop:
     async def turn(self, job: Job, clock: Clock) -> datetime | None:
         """Return None where a call for *job* begins now, else when to ask again.
 
-        It waits while its provider needs a rest, and while an equal job is being bought. Raises what the
-        asset store raises where that is away.
+        It waits while its provider needs a rest, and while an equal job is being bought. Raises
+        `ProviderFailure` where that rest is too long, and what the asset store raises where it is away.
         """
         supplier, now = self._known(job), clock.now()
         if supplier is None:

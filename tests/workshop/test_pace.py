@@ -86,6 +86,31 @@ def test_limits_without_a_word_of_the_provider_make_the_pause_longer_each_time()
     assert seconds_to_wait(pace, clock) == 2.5
 
 
+def test_a_provider_that_is_ill_for_an_hour_is_not_waited_for_but_still_tried() -> None:
+    clock, pace = MovedClock(), a_pace()
+    for _ in range(5):
+        pace.learned(DOWN, clock.now())
+    while clock.now() <= START + timedelta(hours=1):
+        clock.advance(seconds_to_wait(pace, clock) or 0.0)
+        pace.learned(DOWN, clock.now())
+
+    with pytest.raises(ProviderFailure) as failed:
+        pace.wait_until(clock.now())
+    assert failed.value.code is ErrorCode.PROVIDER_UNAVAILABLE
+    clock.advance(300)
+    assert seconds_to_wait(pace, clock) is None
+
+
+def test_a_pause_that_would_last_for_hours_is_not_waited_for() -> None:
+    clock, pace = MovedClock(), a_pace()
+    pace.learned(ProviderFailure(ErrorCode.PROVIDER_RATE_LIMITED, retry_after=20_000.0), clock.now())
+
+    with pytest.raises(ProviderFailure) as failed:
+        pace.wait_until(clock.now())
+
+    assert failed.value.code is ErrorCode.PROVIDER_RATE_LIMITED
+
+
 def test_a_limit_is_no_sign_of_ill_health() -> None:
     clock, pace = MovedClock(), a_pace()
     for _ in range(4):
