@@ -72,12 +72,12 @@ def next_poll(
     It follows from its arguments alone, so a restart neither forgets nor repeats a step. A *jitter* from 0
     to 1, the same for all polls of one task, puts each up to a tenth of its step earlier, never later.
     """
-    due = submitted_at
+    elapsed, at = (now - submitted_at).total_seconds(), 0.0
     for step in schedule:
-        due += timedelta(seconds=step)
-        early = due - timedelta(seconds=step * EARLY * jitter)
-        if early > now:
-            return early
+        at += step
+        early = at - step * EARLY * jitter
+        if early > elapsed and (due := submitted_at + timedelta(seconds=early)) > now:
+            return due
     return None
 
 

@@ -126,13 +126,14 @@ class JobRunner(Service):
         """Work on *job* when it is due; one already in work is not started a second time."""
         if self._is_reported(job):
             return
-        before = self._jobs.get(job.job_id)
+        name = job.job_id
+        before = self._jobs.get(name)
         if before is not None and before.attempt != job.attempt:
             self._let_go(before)
-        self._jobs[job.job_id] = job
-        if job.job_id in self._written:
-            self._written[job.job_id].set()
-        elif job.job_id not in self._working:
+        self._jobs[name] = job
+        if name in self._written:
+            self._written[name].set()
+        elif name not in self._working:
             self._push(job)
         if job.status is JobStatus.CANCELLED:
             self._give_up(job.job_id)
@@ -243,12 +244,13 @@ class JobRunner(Service):
             self._push_at(job, due + timedelta(seconds=wait))
 
     def _push_at(self, job: Job, due: datetime) -> None:
-        number = self._due_of[job.job_id] = next(self._numbers)
-        heapq.heappush(self._due, (due, number, job.job_id))
+        name = job.job_id
+        number = self._due_of[name] = next(self._numbers)
+        heapq.heappush(self._due, (due, number, name))
         self._wake.set()
 
     def _is_reported(self, job: Job) -> bool:
-        return self._reported.get(job.job_id) == _call(job)
+        return bool(self._reported) and self._reported.get(job.job_id) == _call(job)
 
     def _due_at(self, job: Job) -> datetime | None:
         now = self._clock.now()

@@ -41,6 +41,8 @@ class Supplier:
     """How many calls each worker makes in a minute; 0 is no limit."""
     deadline_seconds: float = 0.0
     """How long a task may take at least, where the provider's service tier is slower than our rule."""
+    tasks: TaskMaker | None = field(init=False)
+    """The maker, where it makes tasks: so that each poll need not look."""
     pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,6 +53,7 @@ class Supplier:
             heeds=not self.repeatable,
         )
         object.__setattr__(self, "pace", pace)
+        object.__setattr__(self, "tasks", self.maker if isinstance(self.maker, TaskMaker) else None)
 
 
 class Workshop:
@@ -110,7 +113,7 @@ class Workshop:
     def is_task(self, job: Job) -> bool:
         """Tell whether the asset of *job* is made as a task that is polled."""
         supplier = self._known(job)
-        return supplier is not None and isinstance(supplier.maker, TaskMaker)
+        return supplier is not None and supplier.tasks is not None
 
     def place(self, job: Job) -> AbstractAsyncContextManager[object]:
         """Wait for one of the places of the supplier of *job*: so many calls are made at a time."""
@@ -194,8 +197,8 @@ class Workshop:
 
         *taken* are the task ids of other jobs. Raises `ProviderFailure` where the provider does not answer.
         """
-        maker = self._supplier(job).maker
-        return await maker.find(job, taken=taken) if isinstance(maker, TaskMaker) else None
+        tasks = self._supplier(job).tasks
+        return await tasks.find(job, taken=taken) if tasks else None
 
     async def make(self, job: Job, *, progress: Progress) -> Output:
         """Make the asset of *job* in one call."""
@@ -210,8 +213,8 @@ class Workshop:
 
     async def take_back(self, job: Job) -> bool:
         """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
-        maker = self._supplier(job).maker
-        return await maker.take_back(job) if isinstance(maker, TaskMaker) else False
+        tasks = self._supplier(job).tasks
+        return await tasks.take_back(job) if tasks else False
 
     async def poll(self, job: Job) -> TaskReport:
         """Ask how the task of *job* stands."""
@@ -245,10 +248,10 @@ class Workshop:
                 return True
 
     def _tasks(self, job: Job) -> TaskMaker:
-        maker = self._supplier(job).maker
-        if not isinstance(maker, TaskMaker):
+        tasks = self._supplier(job).tasks
+        if tasks is None:
             raise TypeError(f"{job.offer.provider} makes {job.kind} in one call")
-        return maker
+        return tasks
 
     def _known(self, job: Job) -> Supplier | None:
         return self._suppliers.get((job.kind, job.offer.provider))
