@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from models.commands import CancelProject, ProjectCommand, SubmitProject
+from models.commands import ApproveResend, CancelProject, ProjectCommand, SubmitProject
 from models.events import ProjectRejected
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
 from sceneloom.cli.outcomes import Outcome, Stop
-from sceneloom.cli.view import View
+from sceneloom.cli.view import View, open_questions
 from sceneloom.client import Reader, Refusal, read_state, refusal_in, send, snapshot_in
 from sceneloom.settings import Settings
 from sceneloom.topics import PROJECT_EVENTS, PROJECT_STATES
@@ -85,6 +85,8 @@ async def ask(settings: Settings, command: ProjectCommand) -> ProjectSnapshot:
         # Anything else may come from work that goes on meanwhile; a refusal is an event.
         if isinstance(command, CancelProject):
             return snapshot.state is ProjectState.CANCELLED
+        if isinstance(command, ApproveResend):
+            return all(question.job_id != command.job_id for question in open_questions(snapshot))
         return before.state is ProjectState.FAILED and snapshot.state is not ProjectState.FAILED
 
     try:
