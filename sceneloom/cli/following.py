@@ -61,7 +61,10 @@ async def follow(
         try:
             async for record in reader.news():
                 waiting.cancel()
-                refuse(refusal_in(record), command)
+                refusal = refusal_in(record)
+                refuse(refusal, command)
+                if command is None and latest is None:
+                    _tell_rejection(refusal)
                 snapshot = snapshot_in(record)
                 if snapshot:
                     show(snapshot)
@@ -114,13 +117,22 @@ def no_such_project(project_id: str) -> Stop:
     )
 
 
+def _tell_rejection(refusal: Refusal | None) -> None:
+    """Raise `Stop` where the project that somebody waits for will never be."""
+    if isinstance(refusal, ProjectRejected):
+        raise Stop(f"the request was refused:\n{_listed(refusal)}", Outcome.FAILED)
+
+
+def _listed(rejected: ProjectRejected) -> str:
+    return "\n".join(f"  {fault.path}: {fault.message}" for fault in rejected.faults)
+
+
 def refuse(refusal: Refusal | None, command: ProjectCommand | None) -> None:
     """Raise `Stop` where *refusal* answers *command*."""
     if refusal is None or command is None or refusal.command_id != command.command_id:
         return
     if isinstance(refusal, ProjectRejected):
-        faults = "\n".join(f"  {fault.path}: {fault.message}" for fault in refusal.faults)
-        raise Stop(f"the request was refused:\n{faults}", Outcome.INVALID)
+        raise Stop(f"the request was refused:\n{_listed(refusal)}", Outcome.INVALID)
     advice = "; choose another with --project-id" if refusal.rule == "project_exists" else ""
     raise Stop(f"{refusal.message}{advice}", Outcome.FAILED)
 

@@ -3,6 +3,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from sceneloom.topic_admin import ensure_topics
 from tests.cli.conftest import Run
 from tests.cli.worker_double import answering
 from tests.kafka_fixtures import TestBroker
-from tests.stage import MOMENT, a_scene, a_snapshot, settings_for, tell_state
+from tests.stage import MOMENT, a_scene, a_snapshot, settings_for, tell_event, tell_state
 
 
 @pytest.fixture
@@ -258,3 +259,21 @@ def test_without_topics_submit_stores_nothing_and_says_what_to_do(
     assert ended.exit_code == Outcome.UNREACHABLE
     assert "sceneloom topics create" in ended.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_whoever_waits_for_a_project_hears_that_it_was_rejected(run: Run, settings: Settings) -> None:
+    fault = Fault("title", "required", "title is missing")
+    rejected = ProjectRejected(project_id="film", command_id="c", occurred_at=MOMENT, faults=(fault,))
+    heard = threading.Event()
+
+    def tell_again_and_again() -> None:
+        while not heard.wait(0.5):
+            asyncio.run(tell_event(settings, rejected))
+
+    teller = threading.Thread(target=tell_again_and_again)
+    teller.start()
+    ended = run("watch", "film", "--wait-for-it", "--timeout", "60")
+    heard.set()
+    teller.join()
+    assert ended.exit_code == Outcome.FAILED
+    assert "title is missing" in ended.stderr
