@@ -151,13 +151,16 @@ def _deadlines(settings: "Settings") -> Any:
 
 def _show_projects(shown: "list[ProjectSnapshot]", now: datetime) -> None:
     from models.lifecycle import SceneStatus
-    from sceneloom.cli.view import state_words
+    from sceneloom.cli.view import open_questions, state_words
 
     table = console.table("project", "state", "scenes", "age", "changed", "user", "spent", "title")
     for each in shown:
         done = sum(scene.status is SceneStatus.COMPLETED for scene in each.scenes)
         delayed = sum(scene.delayed for scene in each.scenes)
-        state = f"{state_words(each.state)}, {delayed} delayed" if delayed else state_words(each.state)
+        questions = len(open_questions(each))
+        state = state_words(each.state)
+        state += f", {delayed} delayed" if delayed else ""
+        state += f", {questions} to approve" if questions else ""
         table.add_row(
             each.project_id,
             state,

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from sceneloom.cli import (
     configuring,
+    deciding,
     demonstrating,
     diagnosing,
     events,
@@ -106,6 +107,7 @@ def program(
 for module in (
     demonstrating,
     projects,
+    deciding,
     listing,
     events,
     serving,

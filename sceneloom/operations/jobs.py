@@ -80,13 +80,19 @@ def line(job: Job, now: datetime, deadline: Deadline) -> JobLine:
     """Return how *job* looks at *now*.
 
     It is stuck when its call is open for longer than its deadline and the last look allow: no worker has the
-    job then. One that waits for a call has no deadline.
+    job then. One that waits for a person has the time of that question; one that waits for a call has no end.
     """
-    since = job.submitted_at or job.intended_at or job.created_at
-    under_way = not job.finished and job.submit is not None
-    deadline_at = since + deadline(job) if under_way else None
+    deadline_at = _deadline_at(job, deadline)
     stuck = deadline_at is not None and now > deadline_at + LAST_LOOK
     return JobLine(job, now - job.created_at, deadline_at, stuck)
+
+
+def _deadline_at(job: Job, deadline: Deadline) -> datetime | None:
+    # A cancelled job is looked after, too, until it is known whether its call is billed.
+    if job.submit is None or job.is_settled:
+        return None
+    since = job.submitted_at or job.intended_at or job.created_at
+    return job.confirm_until or since + deadline(job)
 
 
 def chosen(jobs: Iterable[Job], wanted: JobFilter, now: datetime, deadline: Deadline) -> list[JobLine]:

@@ -9,9 +9,8 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from models.work import JobKind
 from sceneloom.operations.examination import Finding, aside, fault, ok
-from sceneloom.outside import usual_providers, without_store
+from sceneloom.outside import fallback_providers, usual_providers, without_store
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
@@ -90,13 +89,16 @@ async def _half_set(settings: Settings, name: str, keys: Sequence[str]) -> Findi
 async def _unknown_choices(settings: Settings) -> list[Finding]:
     """Return a fault for each setting that chooses a provider which is not there."""
     outside = without_store(settings)
+    choices = [
+        *((kind, "PROVIDER", name) for kind, name in usual_providers(settings).items()),
+        *((kind, "FALLBACK", name) for kind, name in fallback_providers(settings).items()),
+    ]
     findings = []
-    for kind, name in usual_providers(settings).items():
+    for kind, role, name in choices:
         known = outside.workshop.names(kind)
-        if name not in known and kind is not JobKind.RENDER:
-            variable = f"SCENELOOM_{kind.upper()}_PROVIDER"
+        if name not in known:
             advice = f"set its key, or choose one of: {', '.join(sorted(known))}"
-            findings.append(fault(f"{variable} is {name}, which nobody here is", advice))
+            findings.append(fault(f"SCENELOOM_{kind.upper()}_{role} is {name}, which nobody here is", advice))
     for close in outside.closers:
         await close()
     return findings

@@ -10,8 +10,8 @@ from sceneloom.topic_admin import BrokerUnreachable
 from tests.cli.conftest import Run
 
 COMMANDS = [
-    *("demo", "validate", "submit", "watch", "status", "retry", "cancel", "projects", "jobs", "events"),
-    *("worker", "broker", "doctor"),
+    *("demo", "validate", "submit", "watch", "status", "retry", "approve", "cancel"),
+    *("projects", "jobs", "events", "worker", "broker", "doctor"),
 ]
 GROUPS = [
     *(["topics", "create"], ["topics", "list"], ["config", "show"]),

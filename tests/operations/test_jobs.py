@@ -40,10 +40,24 @@ def test_the_deadline_counts_from_the_acceptance() -> None:
     assert line(later, PAST, ten_minutes).deadline_at == START + timedelta(minutes=15)
 
 
-@pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED])
+@pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED])
 def test_a_finished_job_is_never_stuck(status: JobStatus) -> None:
     done = line(under_way().model_copy(update={"status": status}), PAST, ten_minutes)
     assert (done.stuck, done.deadline_at) == (False, None)
+
+
+def test_a_question_may_stay_open_until_the_person_must_have_answered() -> None:
+    asked = under_way(SubmitState.NEEDS_CONFIRMATION, confirm_until=START + timedelta(days=1))
+    assert line(asked, PAST, ten_minutes).deadline_at == START + timedelta(days=1)
+    assert not line(asked, PAST, ten_minutes).stuck
+    assert line(asked, PAST + timedelta(days=1), ten_minutes).stuck
+
+
+def test_a_cancelled_job_is_stuck_while_nobody_settles_its_paid_call() -> None:
+    cancelled = under_way(submitted_at=START).model_copy(update={"status": JobStatus.CANCELLED})
+    assert line(cancelled, PAST, ten_minutes).stuck
+    settled = cancelled.model_copy(update={"written_off": True})
+    assert not line(settled, PAST, ten_minutes).stuck
 
 
 def test_a_job_that_waits_for_its_call_has_no_deadline() -> None:

@@ -45,12 +45,13 @@ async def test_every_half_set_provider_is_named() -> None:
 
 
 async def test_every_choice_of_a_provider_that_is_not_there_is_named() -> None:
-    found = await providers(settings(clip_provider="ark", image_provider="openia"))
+    found = await providers(settings(clip_provider="ark", image_provider="openia", clip_fallback="fal"))
     assert faults(found) == [
         "SCENELOOM_IMAGE_PROVIDER is openia, which nobody here is",
         "SCENELOOM_CLIP_PROVIDER is ark, which nobody here is",
+        "SCENELOOM_CLIP_FALLBACK is fal, which nobody here is",
     ]
-    assert "motion" in found[1].advice
+    assert "motion" in found[2].advice
 
 
 async def test_a_provider_is_looked_at_without_making_the_asset_folder(tmp_path: Any) -> None:
