@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import uuid
+import zlib
 from collections.abc import Mapping
 from typing import Annotated, Final
 
@@ -40,6 +41,11 @@ def job_id(project_id: str, scene: str, kind: str) -> str:
 def event_id(*parts: object) -> str:
     """Name a message by what it says, as a UUIDv5: the same parts always give the same id."""
     return str(uuid.uuid5(_NAMESPACE, "\x1f".join(str(part) for part in parts)))
+
+
+def share_of(name: str) -> float:
+    """Return a number from 0 up to 1 that follows from *name*, and is spread evenly over many names."""
+    return zlib.crc32(name.encode()) / 2**32
 
 
 def fingerprint(content: Mapping[str, object]) -> str:

@@ -227,6 +227,13 @@ class AssetStore(Protocol):
         """Return the entry under *key*, or None."""
         ...
 
+    async def claim(self, key: str, entry: Mapping[str, object]) -> bool:
+        """Keep *entry* under *key* only where there is none; of many at once, exactly one is told True.
+
+        False may also mean that the caller's own earlier try got through, so an entry should name its owner.
+        """
+        ...
+
 
 @runtime_checkable
 class ProjectStore(Protocol):

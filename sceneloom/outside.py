@@ -128,6 +128,14 @@ def credit_ledger(settings: Settings, client: httpx.AsyncClient, clock: Clock) -
     return HttpLedger(client, base_url=settings.credits_url, key=settings.credits_key, clock=clock)
 
 
+def without_store(settings: Settings) -> Outside:
+    """Make what `connect` makes, but on no asset store and nothing on disk: to ask it, not to work with it.
+
+    Raises `ValueError` as `connect` does.
+    """
+    return connect(settings.model_copy(update={"assets": "memory://", "assets_public_url": ""}))
+
+
 def create_admission(workshop: Workshop, assets: AssetStore) -> admission.Admission:
     """Make the check of requests against the providers, the voices and what is already in *assets*."""
     return admission.Admission(

@@ -190,7 +190,7 @@ def test_the_page_about_requests_names_every_header_of_a_dead_letter() -> None:
     constants = {name: value for name, value in vars(dead_letters).items() if name.isupper()}
     headers = {value for value in constants.values() if isinstance(value, str)}
 
-    assert len(headers) == 7
+    assert len(headers) == 8
     assert headers <= set(code_in(REQUESTS))
 
 

@@ -14,7 +14,10 @@ from sceneloom.cli import (
     credits,  # noqa: A004 -- what the interpreter's prompt calls credits() nobody needs here
     deciding,
     demonstrating,
+    diagnosing,
     events,
+    letters,
+    listing,
     projects,
     serving,
     topics,
@@ -102,7 +105,19 @@ def program(
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-for module in (demonstrating, projects, deciding, events, credits, serving, topics, configuring):
+for module in (
+    demonstrating,
+    projects,
+    deciding,
+    listing,
+    events,
+    credits,
+    serving,
+    topics,
+    letters,
+    diagnosing,
+    configuring,
+):
     module.add_to(app)
 
 
