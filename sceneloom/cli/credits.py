@@ -97,14 +97,14 @@ def show(
 
 
 def _settings(broker: str | None, topic_prefix: str | None) -> "Settings":
-    from sceneloom.cli.configuration import load_settings
+    from sceneloom.cli.configuration import load_settings, shown
 
     settings = load_settings(broker=broker, topic_prefix=topic_prefix)
     match settings.credits:
         case "table":
             return settings
         case "http":
-            raise Stop(f"the credits are kept by {settings.credits_url}: ask there", Outcome.INVALID)
+            raise Stop(f"the credits are kept by {shown(settings.credits_url)}: ask there", Outcome.INVALID)
         case "off":
             raise Stop(
                 "credits are off: set SCENELOOM_CREDITS=table here, and for every worker", Outcome.INVALID

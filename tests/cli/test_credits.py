@@ -112,9 +112,10 @@ def test_where_the_credits_are_not_ours_the_command_says_whose_they_are(
     run: Run, settings: Settings, monkeypatch: pytest.MonkeyPatch, kept: str, word: str
 ) -> None:
     monkeypatch.setenv("SCENELOOM_CREDITS", kept)
-    monkeypatch.setenv("SCENELOOM_CREDITS_URL", "https://ledger.example")
+    monkeypatch.setenv("SCENELOOM_CREDITS_URL", "https://us:sesame@ledger.example")
 
     refused = run("credits", "show", "ann")
 
     assert refused.exit_code == Outcome.INVALID
     assert word in refused.stderr
+    assert "sesame" not in refused.stderr
