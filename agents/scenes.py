@@ -5,7 +5,14 @@ from typing import Final
 from models.commands import CancelScene, RequestScene, SceneCommand
 from models.identifiers import job_id
 from models.job import Job
-from models.job_events import JobEvent, JobFailed, JobSucceeded, PollStalled, SubmitOutcomeUnknown
+from models.job_events import (
+    JobEvent,
+    JobFailed,
+    JobSucceeded,
+    PollNow,
+    PollStalled,
+    SubmitOutcomeUnknown,
+)
 from models.ports import Clock, JobQueue, JobStore, Offers, Publisher
 from models.scene_work import delay_of, jobs_for, result_of, taken_up
 from models.work import JobKind
@@ -38,6 +45,8 @@ class ScenesAgent:
                 await self._request(message)
             case CancelScene():
                 self._cancel(message)
+            case PollNow():
+                self._look(message)
             case _:
                 await self._learn(message)
 
@@ -57,6 +66,12 @@ class ScenesAgent:
             if job.scene_attempt == command.attempt and not job.finished:
                 self._jobs.put(job.cancel())
                 self._queue.drop(job.job_id)
+
+    def _look(self, hint: PollNow) -> None:
+        """Have the job looked at, if the hint is about the call that it waits for."""
+        job = self._jobs.get(hint.job_id)
+        if job is not None and not job.finished and (hint.attempt, hint.call) == (job.attempt, job.postponed):
+            self._queue.hint(job, hint.provider_task_id)
 
     async def _learn(self, event: JobEvent) -> None:
         job = self._jobs.get(event.job_id)

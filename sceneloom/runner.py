@@ -33,9 +33,10 @@ from models.job_events import (
 )
 from models.lifecycle import JobStatus, SubmitState
 from models.policy import GRACE_SECONDS, RECONCILE_SECONDS, next_poll, retry_delay
-from models.ports import Absent, Adopted, Clock, Publisher, TaskReport
+from models.ports import Absent, Adopted, Clock, Publisher, Reconciled, TaskReport
 from models.work import Output, Source
 from sceneloom.delivery import DeliveryFailed
+from sceneloom.hints import Hints
 from sceneloom.workshop.supplier import OutcomeUnknown
 from sceneloom.workshop.workshop import Workshop
 
@@ -106,6 +107,7 @@ class JobRunner(Service):
         self._collects: dict[str, int] = {}
         self._due_of: dict[str, int] = {}
         self._looked_for: set[str] = set()
+        self._hints = Hints()
 
     # -- the queue
 
@@ -119,6 +121,13 @@ class JobRunner(Service):
         elif job.job_id not in self._working:
             self._push(job)
 
+    def hint(self, job: Job, provider_task_id: str | None, /) -> None:
+        """Look at *job* at once if it is with its provider; a look under way is followed by another."""
+        if job.submit is None or self._is_reported(job):
+            return
+        self._hints.note(job, provider_task_id, now=self._clock.now())
+        self.take(job)
+
     def drop(self, job_id: str, /) -> None:
         """Stop working on the job; a call that may cost money still comes to its end."""
         self._jobs.pop(job_id, None)
@@ -127,12 +136,16 @@ class JobRunner(Service):
         self._called.pop(job_id, None)
         self._collects.pop(job_id, None)
         self._looked_for.discard(job_id)
+        self._hints.forget(job_id)
         task = self._working.get(job_id)
         if task is not None and job_id not in self._paying:
             task.cancel()
 
     def release(self) -> None:
         """Forget the queue, as partitions may have gone; calls in flight are still reported."""
+        for job in self._jobs.values():
+            if job.submit is not SubmitState.UNKNOWN:  # there, a name keeps us from a second order
+                self._hints.forget(job.job_id)
         # Intents stay known: they are ours, and not acted on yet, whoever had the partition in between.
         self._jobs.clear()
         self._due.clear()
@@ -211,7 +224,8 @@ class JobRunner(Service):
         due = self._due_at(job)
         if due is not None:
             number = self._due_of[job.job_id] = next(self._numbers)
-            heapq.heappush(self._due, (due + timedelta(seconds=wait), number, job.job_id))
+            due = self._hints.sooner(job, due) + timedelta(seconds=wait)
+            heapq.heappush(self._due, (due, number, job.job_id))
             self._wake.set()
 
     def _is_reported(self, job: Job) -> bool:
@@ -234,6 +248,7 @@ class JobRunner(Service):
 
     async def _step(self, job: Job) -> Job:
         """Do what *job* waits for, and return it in the form that was worked on last."""
+        self._hints.looked(job, now=self._clock.now())
         match job.submit:
             case SubmitState.ACCEPTED:
                 await self._poll(job)
@@ -310,7 +325,7 @@ class JobRunner(Service):
         now = self._clock.now()
         since = job.intended_at or job.created_at
         try:
-            found = await self._workshop.find(job, taken=self._taken())
+            found = await self._found(job)
         except Exception as error:  # noqa: BLE001 -- whatever the list says of itself, it says nothing of the task
             _log.warning("runner.reconcile_failed", job=job.job_id, error=repr(error))
             found = None
@@ -329,6 +344,24 @@ class JobRunner(Service):
             await self._tell(JobFailed, job, error_code=ErrorCode.SUBMIT_UNKNOWN)
         else:
             self._push_if_latest(job)
+
+    async def _found(self, job: Job) -> Reconciled | None:
+        """Ask for the task that a webhook named, as only our own address can have named it; else look it up.
+
+        While there is such a name, a list without the task does not mean that it is not there.
+        """
+        named = self._hints.task_of(job)
+        if named is not None:
+            try:
+                task_id = await self._workshop.confirm(job, named)
+            except ProviderFailure as failure:
+                _log.warning("runner.hint_unconfirmed", job=job.job_id, detail=failure.detail)
+                task_id = None
+            if task_id is not None and task_id not in self._taken():
+                self._hints.note(job, named, now=self._clock.now())  # it may be done already
+                return Adopted(task_id, certain=True)
+        found = await self._workshop.find(job, taken=self._taken())
+        return None if named is not None and isinstance(found, Absent) else found
 
     async def _poll(self, job: Job) -> None:
         """Ask how a task stands. A poll that fails says nothing about the task, so it is only asked again."""

@@ -1,7 +1,7 @@
 """The job runner, on fakes and a moved clock."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +20,7 @@ from models.job_events import (
     SubmitOutcomeUnknown,
 )
 from models.lifecycle import JobStatus, SubmitState
+from models.policy import POLL_SCHEDULE
 from models.ports import Absent, Adopted, Reconciled, Several, TaskReport
 from models.shapes import AspectRatio
 from models.work import ClipRequest, ImageRequest, JobKind, Offer, Output, Source
@@ -67,6 +68,10 @@ class Tasks(House):
         found: Reconciled | None = await self._answer("find")
         return found
 
+    async def confirm(self, job: Job, named: str) -> str | None:
+        task_id: str | None = await self._answer(f"confirm {named}")
+        return task_id
+
     async def collect(self, job: Job, report: TaskReport) -> Output:
         await self._answer("collect")
         return OUTPUT
@@ -75,13 +80,20 @@ class Tasks(House):
 class Bench:
     """A runner with its surroundings."""
 
-    def __init__(self, maker: OneCall | Tasks, *, repeatable: bool) -> None:
+    def __init__(
+        self, maker: OneCall | Tasks, *, repeatable: bool, polls: Sequence[float] = POLL_SCHEDULE
+    ) -> None:
         self.clock, self.outbox, self.maker = MovedClock(), Outbox(), maker
         self.durable_calls = 0
         self.owned = True
+        self.taken: set[str] = set()
         kind = JobKind.CLIP if isinstance(maker, Tasks) else JobKind.IMAGE
         supplier = Supplier(
-            kind=kind, offer=Offer(provider="house", model="m1"), maker=maker, repeatable=repeatable
+            kind=kind,
+            offer=Offer(provider="house", model="m1"),
+            maker=maker,
+            repeatable=repeatable,
+            poll_schedule=polls,
         )
         self.assets = open_assets("memory://")
         self.runner = JobRunner(
@@ -90,6 +102,7 @@ class Bench:
             clock=self.clock,
             durable=self.durable,
             owns=lambda _: self.owned,
+            taken=lambda: self.taken,
         )
 
     async def durable(self) -> None:
