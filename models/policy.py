@@ -16,6 +16,9 @@ GRACE_SECONDS: Final = 120.0
 POLL_SCHEDULE: Final[tuple[float, ...]] = (5.0, 10.0, 15.0, 30.0, 60.0)
 """Seconds before each poll of a task; when they run out, the job is delayed."""
 
+RARE_POLLS: Final[tuple[float, ...]] = (60.0, 60.0)
+"""The same for a provider whose webhooks tell of news: one that is lost then costs no more than a minute."""
+
 
 class Retry(NamedTuple):
     """How a failed call is tried again: calls in all, seconds before the second one, seconds at most."""
