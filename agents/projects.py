@@ -1,21 +1,48 @@
 """The projects agent: the one writer of the projects table."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
 from models import decisions
 from models.checks import parse_request
 from models.commands import (
+    ApproveResend,
     CancelProject,
+    Changes,
     ProjectCommand,
     RetryProject,
     SubmitProject,
     TakeOverProject,
 )
-from models.errors import IllegalTransition, UnknownProject, VersionConflict
+from models.errors import (
+    DomainError,
+    IllegalTransition,
+    NothingToConfirm,
+    SceneNotMissing,
+    UnknownProject,
+    UnknownScene,
+    VersionConflict,
+)
 from models.events import INTERNAL, CommandRefused, Event, ProjectRejected
 from models.faults import RequestRefused
 from models.ports import Admission, Clock, ProjectStore, Publisher
 from models.project import Project
+from models.request import ProjectRequest
 from models.results import SceneResult
 from models.snapshot import snapshot
+
+_RULES: Final[Mapping[type[DomainError], str]] = MappingProxyType(
+    {
+        VersionConflict: "version_conflict",
+        IllegalTransition: "illegal_transition",
+        NothingToConfirm: "nothing_to_confirm",
+        SceneNotMissing: "scene_not_missing",
+        UnknownScene: "unknown_scene",
+        RequestRefused: "invalid_change",
+    }
+)
+"""How a command is refused that does not fit the project as it is."""
 
 
 class ProjectsAgent:
@@ -43,7 +70,7 @@ class ProjectsAgent:
         match message:
             case SubmitProject():
                 await self._submit(message, command_id=message.command_id or origin)
-            case CancelProject() | RetryProject():
+            case CancelProject() | RetryProject() | ApproveResend():
                 named = message.model_copy(update={"command_id": message.command_id or origin})
                 await self._command(named)
             case TakeOverProject():
@@ -84,7 +111,7 @@ class ProjectsAgent:
             taken = "this project id is taken by another request"
             await self._refuse(command, rule="project_exists", message=taken, version=project.version)
 
-    async def _command(self, command: CancelProject | RetryProject) -> None:
+    async def _command(self, command: CancelProject | RetryProject | ApproveResend) -> None:
         project = self._projects.get(command.project_id)
         if project is None:
             unknown = UnknownProject(command.project_id)
@@ -92,21 +119,26 @@ class ProjectsAgent:
             raise unknown
         try:
             await self._apply(project, command)
-        except VersionConflict as conflict:
-            await self._refuse(
-                command, rule="version_conflict", message=str(conflict), version=project.version
-            )
-        except IllegalTransition as illegal:
-            await self._refuse(
-                command, rule="illegal_transition", message=str(illegal), version=project.version
-            )
+        except tuple(_RULES) as error:
+            rule = _RULES[type(error)]
+            await self._refuse(command, rule=rule, message=str(error), version=project.version)
 
     async def _apply(self, project: Project, message: decisions.Message) -> None:
         known = decisions.recall(project, message)
         if known:
             await self._tell(project, known)
             return
-        await self._record(project, decisions.decide(project, message, now=self._clock.now()))
+        request = None
+        match message:
+            case RetryProject(changes=Changes() as changes) if message.command_id not in project.carried_out:
+                request = self._changed(project, changes)
+            case _:
+                pass
+        events = decisions.decide(project, message, now=self._clock.now(), request=request)
+        await self._record(project, events)
+
+    def _changed(self, project: Project, changes: Changes) -> ProjectRequest:
+        return self._admission.check(decisions.changed(project.request, changes, project), folder=None)
 
     async def _record(self, project: Project, events: tuple[Event, ...]) -> None:
         for event in events:
@@ -125,7 +157,7 @@ class ProjectsAgent:
 
     async def _refuse(
         self,
-        command: SubmitProject | CancelProject | RetryProject,
+        command: SubmitProject | CancelProject | RetryProject | ApproveResend,
         *,
         rule: str,
         message: str,

@@ -13,6 +13,9 @@ RECONCILE_SECONDS: Final = 20.0
 GRACE_SECONDS: Final = 120.0
 """How long a provider's list may lag: only after that is a task that it does not show surely not there."""
 
+CONFIRM_SECONDS: Final = 86_400.0
+"""How long a person has to decide about a call of which nothing tells whether it was accepted."""
+
 POLL_SCHEDULE: Final[tuple[float, ...]] = (5.0, 10.0, 15.0, 30.0, 60.0)
 """Seconds before each poll of a task; when they run out, the job is delayed."""
 

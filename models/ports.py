@@ -170,6 +170,15 @@ class CallsBack(Protocol):
 
 
 @runtime_checkable
+class Stopper(Protocol):
+    """A video provider that can take a task back."""
+
+    async def cancel(self, task_id: str) -> bool:
+        """Stop the task, and tell whether it surely is not billed. Raises `ProviderFailure`."""
+        ...
+
+
+@runtime_checkable
 class AssetStore(Protocol):
     """Keeps finished files under the hash of their content; a URL, once given, stays true."""
 
@@ -239,6 +248,10 @@ class JobStore(Protocol):
         """Return all jobs of *partitions*."""
         ...
 
+    def jobs_of(self, project_id: str, /) -> Iterable[Job]:
+        """Return the jobs of one project."""
+        ...
+
 
 @runtime_checkable
 class JobQueue(Protocol):
@@ -284,4 +297,8 @@ class Offers(Protocol):
 
     def offer_for(self, want: Want, /) -> Offer:
         """Return who makes what *want* asks for: the wished provider, or the configured one."""
+        ...
+
+    def fallback_for(self, job: Job, /) -> Offer | None:
+        """Return who may make the asset of *job*, whose provider cannot be had, or None."""
         ...

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, Literal, Self, assert_never
 
-from models.commands import CancelScene, SceneCommand
+from models.commands import CancelScene, ResolveSubmit, SceneCommand
 from models.errors import UnknownScene
 from models.events import (
+    ConfirmationAnswered,
+    ConfirmationNeeded,
     Event,
     ProjectAccepted,
     ProjectCancelled,
@@ -18,6 +20,7 @@ from models.events import (
     ProjectFailed,
     ProjectResumed,
     Receipt,
+    ReceiptChanged,
     RenderRequested,
     SceneCompleted,
     SceneFailed,
@@ -27,7 +30,7 @@ from models.events import (
 from models.identifiers import FILM, scene_id
 from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, moved
 from models.request import ProjectRequest
-from models.scene import Scene, film_command, scene_command
+from models.scene import Answer, Scene, film_command, scene_command
 from models.values import Moment, Value
 from models.work import Tally
 
@@ -44,6 +47,8 @@ class Resumption(Value):
     command_id: str
     moment: Moment
     kept: Tally
+    changed: bool = False
+    """Whether the request was changed with it."""
 
 
 class Project(Value):
@@ -59,6 +64,8 @@ class Project(Value):
     updated_at: datetime
     finished: Moment | None = None
     resumed: Resumption | None = None
+    cancelled_at: Receipt | None = None
+    """The receipt at the moment of the cancellation; the one of today may count more."""
     carried_out: tuple[str, ...] = ()
     """The ids of the latest commands that resumed the work: one that comes again is not carried out again."""
 
@@ -99,14 +106,36 @@ class Project(Value):
                 return self.with_parts(self.part(event.scene_id).finish(event, moment))
             case ProjectDelayed():
                 return self.with_parts(self.part(event.scene_id).model_copy(update={"delayed": moment}))
+            case ConfirmationNeeded():
+                return self.with_parts(self.part(event.scene_id).wonder(event.question, moment))
+            case ConfirmationAnswered():
+                answer = Answer(
+                    command_id=event.command_id,
+                    decision=event.decision,
+                    provider_task_id=event.provider_task_id,
+                    moment=moment,
+                )
+                return self.with_parts(self.part(event.scene_id).answer(event.question.job_id, answer))
+            case ReceiptChanged():
+                part = self.part(event.scene_id)
+                return self.with_parts(part.settle(event.tally, event.revision, moment))
             case ProjectResumed():
                 resumed = Resumption(
-                    reason=event.reason, command_id=event.command_id, moment=moment, kept=event.kept
+                    reason=event.reason,
+                    command_id=event.command_id,
+                    moment=moment,
+                    kept=event.kept,
+                    changed=event.request is not None,
                 )
                 target = ProjectState.GENERATING_SCENES if event.reason == "retry" else self.state
                 known = (*self.carried_out, event.command_id)[-_REMEMBERED:]
                 return self._enter(target).model_copy(
-                    update={"resumed": resumed, "finished": None, "carried_out": known}
+                    update={
+                        "resumed": resumed,
+                        "request": event.request or self.request,
+                        "finished": None,
+                        "carried_out": known,
+                    }
                 )
             case ProjectCompleted():
                 return self._end(ProjectState.COMPLETED, moment).with_parts(self.film.finish(event, moment))
@@ -115,7 +144,8 @@ class Project(Value):
             case ProjectFailed():
                 return self._end(ProjectState.FAILED, moment)
             case ProjectCancelled():
-                return self._end(ProjectState.CANCELLED, moment)
+                ended = self._end(ProjectState.CANCELLED, moment)
+                return ended.model_copy(update={"cancelled_at": event.receipt})
             case _:
                 assert_never(event)
 
@@ -149,6 +179,17 @@ class Project(Value):
                     for part in self.parts
                     if part.status is SceneStatus.IN_PROGRESS
                 )
+            case ConfirmationAnswered():
+                return (
+                    ResolveSubmit(
+                        project_id=self.project_id,
+                        job_id=event.question.job_id,
+                        attempt=event.question.attempt,
+                        call=event.question.call,
+                        decision=event.decision,
+                        provider_task_id=event.provider_task_id,
+                    ),
+                )
             case _:
                 return ()
 
@@ -171,6 +212,7 @@ class Project(Value):
             reused=kept.bought + kept.cached,
             cached=tally.cached,
             orphaned=tally.orphaned,
+            fallback=tally.fallback,
             spent_usd=round(tally.spent_usd, 6),
             saved_usd=round(tally.saved_usd + kept.spent_usd - kept.orphaned_usd, 6),
         )

@@ -65,6 +65,7 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         owns=custody.owns,
         taken=jobs.task_ids,
         grace_seconds=settings.list_grace_seconds,
+        confirm_seconds=settings.confirm_seconds,
     )
     recovery = RecoveryAgent(projects=projects, jobs=jobs, queue=runner, publisher=publisher)
     custody.entrust(runner, recovery, outside.closers)

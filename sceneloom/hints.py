@@ -11,7 +11,9 @@ APART: Final = timedelta(seconds=1)
 """A job is looked at again because of a hint only so long after the last time."""
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
-_CAN_BE_LOOKED_AT: Final = frozenset({SubmitState.ACCEPTED, SubmitState.UNKNOWN})
+_CAN_BE_LOOKED_AT: Final = frozenset(
+    {SubmitState.ACCEPTED, SubmitState.UNKNOWN, SubmitState.NEEDS_CONFIRMATION}
+)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ class _OfProject(Protocol):
 
 M = TypeVar("M", bound=_OfProject)
 
-_COMMAND_TYPES: Final = "SubmitProject, CancelProject or RetryProject"
+_COMMAND_TYPES: Final = "SubmitProject, CancelProject, RetryProject or ApproveResend"
 
 
 FORWARDED: Final = "sceneloom-forwarded"

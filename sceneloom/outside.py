@@ -101,7 +101,12 @@ def connect(settings: Settings) -> Outside:
         *offline_suppliers(settings, assets, drawing=drawing, speaking=speaking, motion=motion),
         *paid_suppliers(settings, assets, client=client, clock=clock),
     ]
-    workshop = Workshop(suppliers=suppliers, usual=usual_providers(settings), assets=assets)
+    workshop = Workshop(
+        suppliers=suppliers,
+        usual=usual_providers(settings),
+        fallbacks=fallback_providers(settings),
+        assets=assets,
+    )
     return Outside(
         clock=clock,
         admission=create_admission(workshop, assets),
@@ -128,3 +133,13 @@ def usual_providers(settings: Settings) -> dict[JobKind, str]:
         JobKind.CLIP: settings.clip_provider,
         JobKind.RENDER: "ffmpeg",
     }
+
+
+def fallback_providers(settings: Settings) -> dict[JobKind, str]:
+    """Return who makes each kind of asset where the one that was asked is away, as far as anybody does."""
+    chosen = {
+        JobKind.IMAGE: settings.image_fallback,
+        JobKind.SPEECH: settings.speech_fallback,
+        JobKind.CLIP: settings.clip_fallback,
+    }
+    return {kind: name for kind, name in chosen.items() if name}

@@ -72,6 +72,15 @@ class Settings(BaseSettings):
     list_grace_seconds: float = Field(
         default=120.0, ge=0, le=3600, description="How long a provider's list of tasks may lag."
     )
+    confirm_seconds: float = Field(
+        default=86_400.0,
+        ge=0,
+        le=30 * 86_400,
+        description="How long a person may take to approve a resend; 0 asks nobody and fails the scene.",
+    )
+    image_fallback: str = Field(default="", description="Who makes pictures where that provider is away.")
+    speech_fallback: str = Field(default="", description="Who speaks where that provider is away.")
+    clip_fallback: str = Field(default="", description="Who makes clips where that provider is away.")
     ark_key: SecretStr = Field(
         default=SecretStr(""), description="Key of BytePlus or Volcengine Ark (Seedance)."
     )

@@ -8,9 +8,11 @@ from aiokafka.partitioner import DefaultPartitioner
 from pydantic import Field, TypeAdapter
 
 from models.commands import (
+    ApproveResend,
     CancelProject,
     CancelScene,
     RequestScene,
+    ResolveSubmit,
     RetryProject,
     SubmitProject,
     TakeOverProject,
@@ -19,15 +21,24 @@ from models.job_events import (
     JobFailed,
     JobPostponed,
     JobStillRunning,
+    JobStopped,
     JobSubmitted,
     JobSucceeded,
     PollNow,
     PollStalled,
     SubmitIntended,
     SubmitOutcomeUnknown,
+    SubmitUnresolved,
 )
 from models.ports import Message
-from models.results import SceneCompleted, SceneDelayed, SceneFailed, SceneProgressed
+from models.results import (
+    SceneCompleted,
+    SceneDelayed,
+    SceneFailed,
+    SceneProgressed,
+    SceneStopped,
+    SceneUnclear,
+)
 from models.snapshot import ProjectSnapshot
 from sceneloom.settings import Settings
 
@@ -107,11 +118,14 @@ ProjectsInput = Annotated[
     SubmitProject
     | CancelProject
     | RetryProject
+    | ApproveResend
     | TakeOverProject
     | SceneProgressed
     | SceneCompleted
     | SceneFailed
-    | SceneDelayed,
+    | SceneDelayed
+    | SceneUnclear
+    | SceneStopped,
     Field(discriminator="type"),
 ]
 """What the projects agent reads: project-requests and scene-results."""
@@ -119,6 +133,7 @@ ProjectsInput = Annotated[
 ScenesInput = Annotated[
     RequestScene
     | CancelScene
+    | ResolveSubmit
     | SubmitIntended
     | JobSubmitted
     | JobStillRunning
@@ -126,6 +141,8 @@ ScenesInput = Annotated[
     | JobSucceeded
     | JobFailed
     | SubmitOutcomeUnknown
+    | SubmitUnresolved
+    | JobStopped
     | PollStalled
     | PollNow,
     Field(discriminator="type"),
@@ -139,11 +156,18 @@ SCENES_INPUT: TypeAdapter[ScenesInput] = TypeAdapter(ScenesInput)
 def topic_of(message: Message) -> str:
     """Return the topic that carries *message*."""
     match message:
-        case SubmitProject() | CancelProject() | RetryProject() | TakeOverProject():
+        case SubmitProject() | CancelProject() | RetryProject() | ApproveResend() | TakeOverProject():
             return PROJECT_REQUESTS
-        case RequestScene() | CancelScene():
+        case RequestScene() | CancelScene() | ResolveSubmit():
             return SCENE_REQUESTS
-        case SceneProgressed() | SceneCompleted() | SceneFailed() | SceneDelayed():
+        case (
+            SceneProgressed()
+            | SceneCompleted()
+            | SceneFailed()
+            | SceneDelayed()
+            | SceneUnclear()
+            | SceneStopped()
+        ):
             return SCENE_RESULTS
         case ProjectSnapshot():
             return PROJECT_STATES
@@ -155,6 +179,8 @@ def topic_of(message: Message) -> str:
             | JobSucceeded()
             | JobFailed()
             | SubmitOutcomeUnknown()
+            | SubmitUnresolved()
+            | JobStopped()
             | PollStalled()
             | PollNow()
         ):

@@ -1,14 +1,23 @@
 """What a hint makes the runner do: look sooner, and find a lost task by its name; never more than that."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from models.errors import ErrorCode, ProviderFailure
-from models.job_events import JobFailed, JobStillRunning, JobSubmitted, JobSucceeded, PollStalled
+from models.job_events import (
+    JobFailed,
+    JobStillRunning,
+    JobSubmitted,
+    JobSucceeded,
+    PollStalled,
+    SubmitUnresolved,
+)
 from models.lifecycle import JobStatus, SubmitState
 from models.policy import RARE_POLLS
 from models.ports import Absent, Adopted, Several, TaskReport
+from tests.fakes import START
 from tests.test_runner import Bench, OneCall, Tasks, a_clip, accepted, an_image, unclear
 
 DOWN = ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE)
@@ -194,5 +203,38 @@ async def test_while_a_webhook_named_a_task_nothing_is_ordered_again() -> None:
         await bench.run()
         bench.clock.advance(20)
 
-    assert bench.told() == [JobFailed]
+    assert bench.told() == [SubmitUnresolved]
     assert set(bench.maker.calls) == {"confirm nine", "find"}
+
+
+async def test_a_webhook_that_names_the_task_answers_the_question_before_a_person_does() -> None:
+    bench = rarely_polling()
+    until = START + timedelta(days=1)
+    asked = unclear(a_clip()).model_copy(
+        update={"submit": SubmitState.NEEDS_CONFIRMATION, "confirm_until": until}
+    )
+    bench.runner.take(asked)
+    bench.maker.answers = [DOWN, "task-9"]
+    bench.runner.hint(asked, "nine")
+    await bench.run()
+    assert bench.told() == []
+
+    bench.clock.advance(1)
+    bench.runner.hint(asked, "nine")
+    await bench.run()
+    (submitted,) = bench.outbox.of(JobSubmitted)
+    assert asked.evolve(submitted).submit is SubmitState.ACCEPTED
+
+
+async def test_a_question_that_nobody_answers_still_ends_in_time() -> None:
+    bench = rarely_polling()
+    asked = unclear(a_clip()).model_copy(
+        update={"submit": SubmitState.NEEDS_CONFIRMATION, "confirm_until": START + timedelta(seconds=60)}
+    )
+    bench.maker.answers = [DOWN] * 9
+    bench.runner.hint(asked, "nine")
+    await bench.run()
+    bench.clock.advance(60)
+    await bench.run()
+
+    assert bench.told() == [JobFailed]

@@ -9,7 +9,16 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from sceneloom.cli import configuring, demonstrating, events, projects, receiving, serving, topics
+from sceneloom.cli import (
+    configuring,
+    deciding,
+    demonstrating,
+    events,
+    projects,
+    receiving,
+    serving,
+    topics,
+)
 from sceneloom.cli.console import complain, note
 from sceneloom.cli.outcomes import Outcome, outcome_of
 
@@ -93,7 +102,7 @@ def program(
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-for module in (demonstrating, projects, events, serving, receiving, topics, configuring):
+for module in (demonstrating, projects, deciding, events, serving, receiving, topics, configuring):
     module.add_to(app)
 
 

@@ -18,6 +18,7 @@ from models.ports import (
     CallsBack,
     Reconciled,
     Reconciler,
+    Stopper,
     TaskReport,
     TextToImageProvider,
     TextToSpeechProvider,
@@ -169,6 +170,12 @@ class ClipMaker:
         task_id = self._provider.task_named(job, named)
         await self._provider.poll(task_id)
         return task_id
+
+    async def take_back(self, job: Job) -> bool:
+        """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
+        if not isinstance(self._provider, Stopper) or job.provider_task_id is None:
+            return False
+        return await self._provider.cancel(job.provider_task_id)
 
     async def collect(self, job: Job, report: TaskReport) -> Output:
         """Return the stored clip of *job*, fully decoded once and as long as asked for."""

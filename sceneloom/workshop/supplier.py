@@ -49,6 +49,10 @@ class TaskMaker(Protocol):
         """
         ...
 
+    async def take_back(self, job: Job) -> bool:
+        """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
+        ...
+
     async def collect(self, job: Job, report: TaskReport) -> Output:
         """Return the stored, checked output of a task that is done."""
         ...

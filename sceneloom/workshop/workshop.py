@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import MappingProxyType
 
 import structlog
 
@@ -45,21 +46,36 @@ class Workshop:
     """Turns jobs into stored, checked outputs, through the supplier that each job has frozen in its row."""
 
     def __init__(
-        self, *, suppliers: Sequence[Supplier], usual: Mapping[JobKind, str], assets: AssetStore
+        self,
+        *,
+        suppliers: Sequence[Supplier],
+        usual: Mapping[JobKind, str],
+        assets: AssetStore,
+        fallbacks: Mapping[JobKind, str] = MappingProxyType({}),
     ) -> None:
         self._suppliers = {(supplier.kind, supplier.offer.provider): supplier for supplier in suppliers}
         self._usual = usual
+        self._fallbacks = fallbacks
         self._assets = assets
 
     def offer_for(self, want: Want, /) -> Offer:
         """Return who makes what *want* asks for; a name that nobody has here fails with its job."""
-        name = want.provider or self._usual[want.kind]
-        supplier = self._suppliers.get((want.kind, name))
+        return self._offer(want.provider or self._usual[want.kind], want.request)
+
+    def fallback_for(self, job: Job, /) -> Offer | None:
+        """Return who may make the asset of *job*, whose provider cannot be had, or None."""
+        name = self._fallbacks.get(job.kind)
+        if name in {None, job.offer.provider} or (job.kind, name) not in self._suppliers:
+            return None
+        return self._offer(str(name), job.request)
+
+    def _offer(self, name: str, request: JobRequest) -> Offer:
+        supplier = self._suppliers.get((request.kind, name))
         if supplier is None:
             return Offer(provider=name, model="unknown")
-        if _is_only_fetched(want.request):
+        if _is_only_fetched(request):
             return supplier.offer.model_copy(update={"cost_usd": 0.0})
-        match want.request:
+        match request:
             case ClipRequest(duration_seconds=seconds):
                 cost = supplier.offer.cost_usd + seconds * supplier.usd_per_second
                 return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
@@ -105,12 +121,16 @@ class Workshop:
     async def recall(self, job: Job) -> tuple[Output, Source] | None:
         """Return an equal output that was made before and is still whole, or None.
 
-        One that this very job made, and could not report before its worker died, counts as made.
+        One that this very job made, and could not report before its worker died, counts as made; a job that
+        does not want what was made before takes only that.
         """
         if not self._is_cacheable(job):
             return None
         entry = await self._assets.recall(_cache_key(job))
         if entry is None:
+            return None
+        own = entry.get("job_id") == job.job_id and entry.get("attempt") == job.attempt
+        if not (own or job.use_cache):
             return None
         try:
             output = Output.model_validate(entry["output"])
@@ -120,7 +140,6 @@ class Workshop:
         except (AssetMissing, BadMedia, ValueError, KeyError) as error:
             _log.warning("workshop.cache_entry_unusable", job=job.job_id, error=str(error))
             return None
-        own = entry.get("job_id") == job.job_id and entry.get("attempt") == job.attempt
         return output, Source.MADE if own else Source.CACHED
 
     async def find(self, job: Job, *, taken: Collection[str]) -> Reconciled | None:
@@ -149,6 +168,11 @@ class Workshop:
     async def submit(self, job: Job) -> str:
         """Start the task of *job* and return the provider's id of it."""
         return await self._tasks(job).submit(job)
+
+    async def take_back(self, job: Job) -> bool:
+        """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
+        maker = self._supplier(job).maker
+        return await maker.take_back(job) if isinstance(maker, TaskMaker) else False
 
     async def poll(self, job: Job) -> TaskReport:
         """Ask how the task of *job* stands."""

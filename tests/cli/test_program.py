@@ -9,7 +9,19 @@ from sceneloom.cli.outcomes import Outcome, Stop, outcome_of
 from sceneloom.topic_admin import BrokerUnreachable
 from tests.cli.conftest import Run
 
-COMMANDS = ["demo", "validate", "submit", "watch", "status", "retry", "cancel", "events", "worker", "broker"]
+COMMANDS = [
+    "demo",
+    "validate",
+    "submit",
+    "watch",
+    "status",
+    "retry",
+    "approve",
+    "cancel",
+    "events",
+    "worker",
+    "broker",
+]
 HEAVY = {"faust", "aiokafka", "av", "numpy", "onnxruntime", "pydantic", "obstore", "structlog"}
 
 

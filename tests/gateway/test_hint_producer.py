@@ -8,7 +8,7 @@ from sceneloom.gateway.errors import NotNow
 from sceneloom.gateway.hint_producer import open_hint_producer
 from sceneloom.topic_admin import BrokerUnreachable, TopicsMissing, ensure_topics
 from sceneloom.topics import JOB_EVENTS, partition_of
-from tests.agents.test_scenes import a_hint
+from tests.agents.test_hints import a_hint
 from tests.kafka_fixtures import TestBroker
 from tests.stage import settings_for
 from tests.test_runner import accepted
