@@ -16,6 +16,9 @@ _IDENTIFIER: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 FILM: Final = "film"
 """The scene id of work that belongs to the whole project: the render."""
 
+CREDITS: Final = "credits"
+"""The scene id of what belongs to no scene but to the account of the user: a refused reservation."""
+
 Identifier = Annotated[str, StringConstraints(pattern=_IDENTIFIER)]
 """1-64 of A-Z, a-z, 0-9, dot, underscore, hyphen; safe as a Kafka key, a file name and part of a URL."""
 

@@ -111,6 +111,11 @@ class Settings(BaseSettings):
     openai_speech_usd: float = Field(
         default=0.015, ge=0, description="What a narration at OpenAI costs, in US dollars."
     )
+    credits: Literal["off", "table", "http"] = Field(
+        default="off", description="Who keeps the credits of users: nobody, our own table, or CREDITS_URL."
+    )
+    credits_url: str = Field(default="", description="Where another ledger of credits is, for CREDITS=http.")
+    credits_key: SecretStr = Field(default=SecretStr(""), description="Key of that ledger.")
     allow_private_downloads: bool = Field(
         default=False, description="Fetch pictures from private and loopback addresses too."
     )

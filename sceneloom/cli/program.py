@@ -9,7 +9,19 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from sceneloom.cli import configuring, deciding, demonstrating, events, projects, serving, topics
+from sceneloom.cli import (
+    configuring,
+    credits,  # noqa: A004 -- what the interpreter's prompt calls credits() nobody needs here
+    deciding,
+    demonstrating,
+    diagnosing,
+    events,
+    letters,
+    listing,
+    projects,
+    serving,
+    topics,
+)
 from sceneloom.cli.console import complain, note
 from sceneloom.cli.outcomes import Outcome, outcome_of
 
@@ -93,7 +105,19 @@ def program(
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-for module in (demonstrating, projects, deciding, events, serving, topics, configuring):
+for module in (
+    demonstrating,
+    projects,
+    deciding,
+    listing,
+    events,
+    credits,
+    serving,
+    topics,
+    letters,
+    diagnosing,
+    configuring,
+):
     module.add_to(app)
 
 
