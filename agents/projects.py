@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from models import decisions
+from models import crediting, decisions
 from models.checks import parse_request
 from models.commands import (
     ApproveResend,
@@ -15,6 +15,7 @@ from models.commands import (
     SubmitProject,
     TakeOverProject,
 )
+from models.credit_messages import CreditAnswer
 from models.errors import (
     DomainError,
     IllegalTransition,
@@ -26,7 +27,7 @@ from models.errors import (
 )
 from models.events import INTERNAL, CommandRefused, Event, ProjectRejected
 from models.faults import RequestRefused
-from models.ports import Admission, Clock, ProjectStore, Publisher
+from models.ports import Admission, Clock, Offers, ProjectStore, Publisher
 from models.project import Project
 from models.request import ProjectRequest
 from models.results import SceneResult
@@ -49,19 +50,27 @@ class ProjectsAgent:
     """Turns commands and scene results into changes of projects, and tells everyone.
 
     A message that comes twice changes nothing, and what it led to is sent again under the same ids.
+    Where there are `credited` offers, the ledger is asked for their price before work begins.
     """
 
     name = "projects"
 
     def __init__(
-        self, *, projects: ProjectStore, publisher: Publisher, admission: Admission, clock: Clock
+        self,
+        *,
+        projects: ProjectStore,
+        publisher: Publisher,
+        admission: Admission,
+        clock: Clock,
+        credited: Offers | None = None,
     ) -> None:
         self._projects = projects
         self._publisher = publisher
         self._admission = admission
         self._clock = clock
+        self._credited = credited
 
-    async def handle(self, message: ProjectCommand | SceneResult, *, origin: str) -> None:
+    async def handle(self, message: ProjectCommand | SceneResult | CreditAnswer, *, origin: str) -> None:
         """Carry out one message; *origin* names the message where its sender did not.
 
         Raises a `DomainError`, before anything is written or sent but the refusal, for a message that cannot
@@ -97,7 +106,8 @@ class ProjectsAgent:
             await self._publisher.publish(rejected)
             raise
         accepted, requested = decisions.submit(command.project_id, request, now=now)
-        await self._record(Project.begin(accepted), (accepted, requested))
+        project = Project.begin(accepted)
+        await self._record(project, (accepted, *self._credits_first(project, (requested,))))
 
     async def _submit_again(self, project: Project, command: SubmitProject) -> None:
         """Tell again what the same request led to; what it would cost or need today does not matter."""
@@ -135,7 +145,14 @@ class ProjectsAgent:
             case _:
                 pass
         events = decisions.decide(project, message, now=self._clock.now(), request=request)
+        if isinstance(message, RetryProject):
+            events = self._credits_first(project, events)
         await self._record(project, events)
+
+    def _credits_first(self, project: Project, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        if self._credited is None:
+            return events
+        return crediting.credits_first(project, events, self._credited.offer_for)
 
     def _changed(self, project: Project, changes: Changes) -> ProjectRequest:
         return self._admission.check(decisions.changed(project.request, changes, project), folder=None)
@@ -153,6 +170,8 @@ class ProjectsAgent:
                 await self._publisher.publish(event)
             for order in project.orders(event):
                 await self._publisher.publish(order)
+        for asked in crediting.orders(project, events):
+            await self._publisher.publish(asked)
         await self._publisher.publish(snapshot(project))
 
     async def _refuse(

@@ -7,8 +7,9 @@ that outputs lost in a crash are sent after all. Only what it does not know is d
 from datetime import datetime
 from typing import assert_never
 
-from models import facts, results
+from models import crediting, facts, results
 from models.commands import ApproveResend, CancelProject, Changes, RetryProject, TakeOverProject
+from models.credit_messages import CreditAnswer, CreditsRefused, CreditsReserved, CreditsSettled
 from models.errors import NothingToConfirm, SceneNotMissing, UnknownScene, VersionConflict
 from models.events import Event, ProjectAccepted, SceneProgressed
 from models.identifiers import FILM
@@ -19,7 +20,7 @@ from models.results import SceneResult
 from models.scene import Answer, Scene
 from models.values import Moment
 
-Message = CancelProject | RetryProject | ApproveResend | TakeOverProject | SceneResult
+Message = CancelProject | RetryProject | ApproveResend | TakeOverProject | SceneResult | CreditAnswer
 """What may come for a project that exists."""
 
 
@@ -91,6 +92,8 @@ def decide(
                 return ()  # the interruption that it tells of is already noted
             resumption = facts.taken_up(project, "takeover", message.command_id, now, kept=message.kept)
             return (facts.resumed(project, resumption),)
+        case CreditsReserved() | CreditsRefused() | CreditsSettled():
+            return crediting.decide(project, message, now=now)
         case _:
             return _received(project, message, now)
 
@@ -113,6 +116,12 @@ def recall(project: Project, message: Message) -> tuple[Event, ...]:
             if project.resumed is None or project.resumed.command_id != message.command_id:
                 return ()
             return facts.resumed(project, project.resumed), *_unanswered(project)
+        case CreditsReserved():
+            return _unanswered(project) if crediting.was_heard(project, message) else ()
+        case CreditsRefused():
+            return crediting.recall_refusal(project) if crediting.was_heard(project, message) else ()
+        case CreditsSettled():
+            return ()
         case results.SceneDelayed():
             part = project.part(message.scene_id)
             known = part.attempt == message.attempt and part.delayed
@@ -237,6 +246,9 @@ def _recall_terminal(project: Project) -> tuple[Event, ...]:
         return ()
     if project.state is ProjectState.COMPLETED:
         return (facts.completed(project, project.finished),)
+    refusal = crediting.recall_refusal(project)
+    if refusal:
+        return refusal
     faulty = next((part for part in project.parts if part.error_code is not None), None)
     if project.state is ProjectState.FAILED and faulty is not None and faulty.error_code is not None:
         return (facts.failed(project, faulty, faulty.error_code, project.finished),)
@@ -245,6 +257,8 @@ def _recall_terminal(project: Project) -> tuple[Event, ...]:
 
 def _unanswered(project: Project) -> tuple[Event, ...]:
     """Recall the request for work that is still in flight: whoever has it already asks for it once only."""
+    if crediting.is_waiting(project) and project.reservation:
+        return (facts.credits_requested(project, project.reservation),)
     waiting = [part for part in project.parts if part.status is SceneStatus.IN_PROGRESS and part.changed]
     if not project.is_open or not waiting:
         return ()

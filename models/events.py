@@ -63,6 +63,13 @@ class ScenesRequested(_ProjectEvent):
     scene_ids: tuple[str, ...]
 
 
+class CreditsRequested(_ProjectEvent):
+    """The ledger was asked to hold `micros` in all, in micro-dollars, before the work begins. Internal."""
+
+    type: Literal["CreditsRequested"] = "CreditsRequested"
+    micros: int
+
+
 class SceneProgressed(_PartEvent):
     """More of a scene, or of the film, is there. Internal."""
 
@@ -164,7 +171,10 @@ class ProjectCompleted(_ProjectEvent):
 
 
 class ProjectFailed(_PartEvent):
-    """Nothing is in flight any more, and the film cannot be finished as it is. RetryProject takes it up."""
+    """Nothing is in flight any more, and the film cannot be finished as it is. RetryProject takes it up.
+
+    Where credits were refused, the scene is `credits`, and its attempt counts how often they were asked for.
+    """
 
     type: Literal["ProjectFailed"] = "ProjectFailed"
     error_code: ErrorCode
@@ -183,6 +193,7 @@ class ProjectCancelled(_ProjectEvent):
 
 Event = (
     ProjectAccepted
+    | CreditsRequested
     | ScenesRequested
     | SceneProgressed
     | SceneCompleted
@@ -198,7 +209,7 @@ Event = (
     | ProjectCancelled
 )
 
-INTERNAL: Final = (ScenesRequested, SceneProgressed, RenderRequested)
+INTERNAL: Final = (CreditsRequested, ScenesRequested, SceneProgressed, RenderRequested)
 """Events that only move the project; everyone else reads them in its snapshot."""
 
 

@@ -6,6 +6,7 @@ from models.errors import ErrorCode
 from models.events import (
     ConfirmationAnswered,
     ConfirmationNeeded,
+    CreditsRequested,
     ProjectAccepted,
     ProjectCancelled,
     ProjectCompleted,
@@ -18,9 +19,10 @@ from models.events import (
     SceneFailed,
     ScenesRequested,
 )
+from models.identifiers import CREDITS
 from models.lifecycle import JobStatus, SceneStatus, SubmitState
 from models.messages import message_for
-from models.project import Project, Resumption
+from models.project import Project, Reservation, Resumption
 from models.scene import Answer, Scene
 from models.values import Moment
 from models.work import Question, Tally
@@ -41,6 +43,23 @@ def work_requested(project: Project, moment: Moment) -> ScenesRequested | Render
             project_id=project.project_id, version=moment.version, occurred_at=moment.at, scene_ids=missing
         )
     return RenderRequested(project_id=project.project_id, version=moment.version, occurred_at=moment.at)
+
+
+def credits_requested(project: Project, reservation: Reservation) -> CreditsRequested:
+    """Tell what the ledger was asked to hold."""
+    return CreditsRequested(
+        project_id=project.project_id,
+        version=reservation.moment.version,
+        occurred_at=reservation.moment.at,
+        micros=reservation.micros,
+    )
+
+
+def credits_refused(
+    project: Project, reservation: Reservation, code: ErrorCode, moment: Moment
+) -> ProjectFailed:
+    """Tell that the ledger holds nothing for the project, which ends it for now."""
+    return failed(project, Scene(scene_id=CREDITS, attempt=reservation.number), code, moment)
 
 
 def scene_completed(project: Project, scene: Scene, moment: Moment) -> SceneCompleted:

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import Final, Literal, Self, assert_never
 
 from models.commands import CancelScene, ResolveSubmit, SceneCommand
-from models.errors import UnknownScene
+from models.errors import ErrorCode, UnknownScene
 from models.events import (
     ConfirmationAnswered,
     ConfirmationNeeded,
+    CreditsRequested,
     Event,
     ProjectAccepted,
     ProjectCancelled,
@@ -27,7 +28,7 @@ from models.events import (
     SceneProgressed,
     ScenesRequested,
 )
-from models.identifiers import FILM, scene_id
+from models.identifiers import CREDITS, FILM, scene_id
 from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, moved
 from models.request import ProjectRequest
 from models.scene import Answer, Scene, film_command, scene_command
@@ -51,6 +52,15 @@ class Resumption(Value):
     """Whether the request was changed with it."""
 
 
+class Reservation(Value):
+    """What the ledger of credits was asked to hold last, in micro-dollars, and why it refused, if it did."""
+
+    number: int
+    moment: Moment
+    micros: int
+    refused: ErrorCode | None = None
+
+
 class Project(Value):
     """A film in the making. A value: `evolve` returns a new one."""
 
@@ -64,6 +74,7 @@ class Project(Value):
     updated_at: datetime
     finished: Moment | None = None
     resumed: Resumption | None = None
+    reservation: Reservation | None = None
     cancelled_at: Receipt | None = None
     """The receipt at the moment of the cancellation; the one of today may count more."""
     carried_out: tuple[str, ...] = ()
@@ -98,6 +109,10 @@ class Project(Value):
             case ScenesRequested():
                 project = self._enter(ProjectState.GENERATING_SCENES)
                 return project.with_parts(*(project.part(scene).start(moment) for scene in event.scene_ids))
+            case CreditsRequested():
+                number = self.reservation.number + 1 if self.reservation else 1
+                asked = Reservation(number=number, moment=moment, micros=event.micros)
+                return self.model_copy(update={"reservation": asked})
             case RenderRequested():
                 return self._enter(ProjectState.RENDERING).with_parts(self.film.start(moment))
             case SceneProgressed():
@@ -141,6 +156,9 @@ class Project(Value):
                 return self._end(ProjectState.COMPLETED, moment).with_parts(self.film.finish(event, moment))
             case ProjectFailed() if event.scene_id == FILM:
                 return self._end(ProjectState.FAILED, moment).with_parts(self.film.finish(event, moment))
+            case ProjectFailed() if event.scene_id == CREDITS and self.reservation:
+                refused = self.reservation.model_copy(update={"refused": event.error_code})
+                return self._end(ProjectState.FAILED, moment).model_copy(update={"reservation": refused})
             case ProjectFailed():
                 return self._end(ProjectState.FAILED, moment)
             case ProjectCancelled():
@@ -197,6 +215,14 @@ class Project(Value):
     def is_open(self) -> bool:
         """Whether there is still work to do."""
         return self.state in OPEN
+
+    @property
+    def unused_reservation(self) -> Reservation | None:
+        """What the ledger was asked to hold, if no work has begun since."""
+        asked = self.reservation
+        if asked is None or any(p.changed and p.changed.version > asked.moment.version for p in self.parts):
+            return None
+        return asked
 
     @property
     def tally(self) -> Tally:

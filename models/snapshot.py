@@ -109,6 +109,9 @@ def _project_message(project: Project) -> str:
     if project.is_open and any(_waits(part) for part in project.parts):
         return message_for(JobStatus.DELAYED, language)
     if project.state is ProjectState.FAILED:
+        asked = project.unused_reservation
+        if asked is not None and asked.refused is not None:
+            return message_for(asked.refused, language)
         codes = [part.error_code for part in project.parts if part.error_code is not None]
         return message_for(codes[0] if codes else project.state, language)
     return message_for(project.state, language)

@@ -19,6 +19,7 @@ from aiokafka.errors import KafkaError
 from pydantic import TypeAdapter, ValidationError
 
 from models.commands import ProjectCommand, RequestScene
+from models.credit_messages import GrantCredits
 from models.events import CommandRefused, ProjectRejected
 from models.job_events import JobEvent
 from models.snapshot import ProjectSnapshot
@@ -30,6 +31,7 @@ from sceneloom.topics import (
     PROJECT_EVENTS,
     PROJECT_STATES,
     SCENE_REQUESTS,
+    key_of,
     partition_of,
     topic_name,
     topic_of,
@@ -70,7 +72,7 @@ class PublicEvent:
         return {**self.attributes, "datacontenttype": "application/json", "data": dict(self.data)}
 
 
-async def send(settings: Settings, command: ProjectCommand) -> None:
+async def send(settings: Settings, command: ProjectCommand | GrantCredits) -> None:
     """Publish *command* and return when the broker has it. Raises `BrokerUnreachable`, `TopicsMissing`."""
     topic = topic_name(settings, topic_of(command))
     await partition_counts(settings, [topic])
@@ -82,7 +84,7 @@ async def send(settings: Settings, command: ProjectCommand) -> None:
     try:
         async with asyncio.timeout(2 * ANSWER_SECONDS):
             await producer.start()
-            await producer.send_and_wait(topic, encode(command), key=command.project_id.encode())
+            await producer.send_and_wait(topic, encode(command), key=key_of(command).encode())
     except (KafkaError, TimeoutError, OSError) as exc:
         raise BrokerUnreachable(settings.bootstrap) from exc
     finally:

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from models.ports import Admission, AssetStore, Clock
+import httpx
+
+from models.ports import Admission, AssetStore, Clock, CreditLedger
 from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
+from sceneloom.credits.http import HttpLedger
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers import voices
 from sceneloom.providers.motion import Motion
@@ -44,6 +47,8 @@ class Outside:
     clock: Clock
     admission: Admission
     workshop: Workshop
+    ledger: CreditLedger | None = None
+    """Another company's ledger of credits, where the settings name one."""
     closers: Sequence[Closer] = ()
 
 
@@ -111,8 +116,16 @@ def connect(settings: Settings) -> Outside:
         clock=clock,
         admission=create_admission(workshop, assets),
         workshop=workshop,
+        ledger=credit_ledger(settings, client, clock),
         closers=(motion.aclose, drawing.aclose, speaking.aclose, client.aclose),
     )
+
+
+def credit_ledger(settings: Settings, client: httpx.AsyncClient, clock: Clock) -> CreditLedger | None:
+    """Return the ledger that another company keeps, if it does. Raises `ValueError` for a wrong address."""
+    if settings.credits != "http":
+        return None
+    return HttpLedger(client, base_url=settings.credits_url, key=settings.credits_key, clock=clock)
 
 
 def without_store(settings: Settings) -> Outside:

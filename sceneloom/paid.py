@@ -6,7 +6,7 @@ import httpx
 
 from models.ports import AssetStore, Clock
 from models.work import JobKind, Offer
-from sceneloom.providers.ark import Ark
+from sceneloom.providers.ark import PLAIN, TIERS, Ark
 from sceneloom.providers.fal import Fal
 from sceneloom.providers.openai import OpenAIImages, OpenAISpeech
 from sceneloom.settings import Settings
@@ -27,6 +27,7 @@ def paid_suppliers(
 
 
 def _ark(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, clock: Clock) -> Supplier:
+    tier = TIERS[settings.ark_service_tier]
     ark = Ark(
         client=client,
         key=settings.ark_key,
@@ -34,6 +35,7 @@ def _ark(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, cloc
         assets=assets,
         cost_usd=0.0,
         base_url=settings.ark_url,
+        options={**PLAIN, **tier},
     )
     return Supplier(
         kind=JobKind.CLIP,
@@ -41,7 +43,9 @@ def _ark(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, cloc
         maker=ClipMaker(provider=ark, assets=assets, allow_private=settings.allow_private_downloads),
         repeatable=False,
         parallel=settings.parallel_paid,
+        per_minute=settings.paid_per_minute,
         poll_schedule=ark.capabilities.poll_schedule,
+        deadline_seconds=tier.get("execution_expires_after", 0.0),
         usd_per_second=settings.ark_usd_per_second,
     )
 
@@ -63,6 +67,7 @@ def _fal(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, cloc
         maker=ClipMaker(provider=fal, assets=assets, allow_private=settings.allow_private_downloads),
         repeatable=False,
         parallel=settings.parallel_paid,
+        per_minute=settings.paid_per_minute,
         poll_schedule=fal.capabilities.poll_schedule,
         usd_per_second=settings.fal_usd_per_second,
     )
@@ -86,6 +91,7 @@ def _openai(
         maker=PictureMaker(provider=images, assets=assets, fetch=fetch),
         repeatable=False,
         parallel=settings.parallel_paid,
+        per_minute=settings.paid_per_minute,
     )
     speech = OpenAISpeech(
         client=client,
@@ -103,4 +109,5 @@ def _openai(
         maker=SpeechMaker(provider=speech, assets=assets),
         repeatable=False,
         parallel=settings.parallel_paid,
+        per_minute=settings.paid_per_minute,
     )

@@ -10,7 +10,7 @@ import contextvars
 import heapq
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ import structlog
 from mode import Service
 
 from models.errors import ErrorCode, ProviderFailure
-from models.identifiers import event_id
+from models.identifiers import event_id, share_of
 from models.job import Job
 from models.job_events import (
     JobEvent,
@@ -34,9 +34,17 @@ from models.job_events import (
     SubmitUnresolved,
 )
 from models.lifecycle import JobStatus, SubmitState
-from models.policy import CONFIRM_SECONDS, GRACE_SECONDS, RECONCILE_SECONDS, next_poll, retry_delay
+from models.policy import (
+    CONFIRM_SECONDS,
+    GRACE_SECONDS,
+    RECONCILE_SECONDS,
+    next_poll,
+    retry_delay,
+    slow_poll,
+)
 from models.ports import Absent, Adopted, Clock, Publisher, Several, TaskReport
 from models.work import Output, Source
+from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.delivery import DeliveryFailed
 from sceneloom.workshop.supplier import OutcomeUnknown
 from sceneloom.workshop.workshop import Workshop
@@ -118,17 +126,21 @@ class JobRunner(Service):
         """Work on *job* when it is due; one already in work is not started a second time."""
         if self._is_reported(job):
             return
-        self._jobs[job.job_id] = job
-        if job.job_id in self._written:
-            self._written[job.job_id].set()
-        elif job.job_id not in self._working:
+        name = job.job_id
+        before = self._jobs.get(name)
+        if before is not None and before.attempt != job.attempt:
+            self._let_go(before)
+        self._jobs[name] = job
+        if name in self._written:
+            self._written[name].set()
+        elif name not in self._working:
             self._push(job)
         if job.status is JobStatus.CANCELLED:
             self._give_up(job.job_id)
 
     def drop(self, job_id: str, /) -> None:
         """Stop working on the job; a call that may cost money still comes to its end."""
-        self._jobs.pop(job_id, None)
+        self._let_go(self._jobs.pop(job_id, None))
         self._due_of.pop(job_id, None)
         self._reported.pop(job_id, None)
         self._called.pop(job_id, None)
@@ -141,6 +153,11 @@ class JobRunner(Service):
         task = self._working.get(job_id)
         if task is not None and job_id not in self._paying:
             task.cancel()
+
+    def _let_go(self, job: Job | None) -> None:
+        """Let equal jobs be bought, as the attempt at *job* is over."""
+        if job is not None and self._workshop.is_shared(job):
+            self.add_future(self._workshop.let_go(job))
 
     def release(self) -> None:
         """Forget the queue, as partitions may have gone; calls in flight are still reported."""
@@ -204,6 +221,9 @@ class JobRunner(Service):
                 _log.info("runner.given_up", job=job.job_id)
         except DeliveryFailed:
             raise
+        except AssetStoreUnavailable as away:
+            _log.warning("runner.store_away", job=job.job_id, error=str(away), again_in=AGAIN_SECONDS)
+            again = AGAIN_SECONDS
         except Exception:  # noqa: BLE001 -- whatever it was, the job must not vanish
             _log.exception("runner.step_failed", job=job.job_id, again_in=AGAIN_SECONDS)
             again = AGAIN_SECONDS
@@ -221,12 +241,16 @@ class JobRunner(Service):
         """Put *job* into the queue, in place of an earlier entry of it."""
         due = self._due_at(job)
         if due is not None:
-            number = self._due_of[job.job_id] = next(self._numbers)
-            heapq.heappush(self._due, (due + timedelta(seconds=wait), number, job.job_id))
-            self._wake.set()
+            self._push_at(job, due + timedelta(seconds=wait))
+
+    def _push_at(self, job: Job, due: datetime) -> None:
+        name = job.job_id
+        number = self._due_of[name] = next(self._numbers)
+        heapq.heappush(self._due, (due, number, name))
+        self._wake.set()
 
     def _is_reported(self, job: Job) -> bool:
-        return self._reported.get(job.job_id) == _call(job)
+        return bool(self._reported) and self._reported.get(job.job_id) == _call(job)
 
     def _due_at(self, job: Job) -> datetime | None:
         now = self._clock.now()
@@ -239,9 +263,9 @@ class JobRunner(Service):
             case SubmitState.ACCEPTED if job.status is JobStatus.CANCELLED:
                 return now + timedelta(seconds=RECONCILE_SECONDS if job.job_id in self._looked_for else 0.0)
             case SubmitState.ACCEPTED if job.submitted_at is not None:
-                schedule = self._workshop.poll_schedule(job)
-                slow = now + timedelta(seconds=schedule[-1])
-                return next_poll(job.submitted_at, now, schedule) or slow
+                schedule, jitter = self._workshop.poll_schedule(job), share_of(job.job_id)
+                due = next_poll(job.submitted_at, now, schedule, jitter=jitter)
+                return due or slow_poll(job.submitted_at, now, schedule, jitter=jitter)
             case _:
                 return job.due_at or now
 
@@ -299,7 +323,7 @@ class JobRunner(Service):
             if known is not None:
                 await self._succeed(job, *known)
                 return job
-            if not self._owns(job.project_id):
+            if not self._owns(job.project_id) or not await self._may_call(job):
                 return job
             written = self._written[job.job_id] = asyncio.Event()
             try:
@@ -316,6 +340,18 @@ class JobRunner(Service):
             if announced.submit is SubmitState.INTENDED:
                 await self._buy(announced)
             return announced
+
+    async def _may_call(self, job: Job) -> bool:
+        """Tell whether a call for *job* begins now; if not, it comes back later, with all its calls left."""
+        try:
+            later = await self._workshop.turn(job, self._clock)
+        except ProviderFailure as failure:
+            _log.warning("runner.not_called", job=job.job_id, code=failure.code, detail=failure.detail)
+            await self._end(job, JobFailed, error_code=failure.code)
+            return False
+        if later is not None:
+            self._push_at(job, later)
+        return later is None
 
     async def _buy(self, job: Job) -> None:
         """Make the one call that may cost money, if its announcement is durable and the job still ours."""
@@ -334,8 +370,19 @@ class JobRunner(Service):
         if not self._workshop.is_task(job):
             await self._finished(job)
             return
-        task_id = await self._workshop.submit(job)
+        with self._learning(job):
+            task_id = await self._workshop.submit(job)
         await self._tell(JobSubmitted, job, provider_task_id=task_id)
+
+    @contextlib.contextmanager
+    def _learning(self, job: Job) -> Iterator[None]:
+        """Let the pace of the provider hear how its call for *job* ends."""
+        try:
+            yield
+        except (ProviderFailure, OutcomeUnknown) as outcome:
+            self._workshop.learned(job, outcome, self._clock.now())
+            raise
+        self._workshop.learned(job, None, self._clock.now())
 
     async def _reconcile(self, job: Job) -> None:
         """Look for the task of a submit without clear outcome: it is adopted, surely not there, or unclear.
@@ -414,7 +461,8 @@ class JobRunner(Service):
         if now >= submitted_at + self._workshop.deadline(job):
             await self._time_out(job)
             return
-        stalled = next_poll(submitted_at, now, self._workshop.poll_schedule(job)) is None
+        schedule, jitter = self._workshop.poll_schedule(job), share_of(job.job_id)
+        stalled = next_poll(submitted_at, now, schedule, jitter=jitter) is None
         if stalled and job.status is not JobStatus.DELAYED:
             await self._tell(PollStalled, job)
         self._push_if_latest(job)
@@ -455,7 +503,8 @@ class JobRunner(Service):
     async def _finished(self, job: Job) -> None:
         known = await self._workshop.recall(job)
         if known is None:
-            output = await self._workshop.make(job, progress=self._progress_of(job))
+            with self._learning(job):
+                output = await self._workshop.make(job, progress=self._progress_of(job))
             known = output, Source.MADE
         await self._succeed(job, *known)
 

@@ -65,6 +65,9 @@ class Settings(BaseSettings):
     parallel_clips: int = Field(default=1, ge=1, le=64, description="Clips made at the same time.")
     parallel_renders: int = Field(default=1, ge=1, le=16, description="Films rendered at the same time.")
     parallel_paid: int = Field(default=4, ge=1, le=256, description="Calls to one paid provider at a time.")
+    paid_per_minute: int = Field(
+        default=120, ge=0, le=60_000, description="Calls to one paid provider in a minute; 0 is no limit."
+    )
     list_grace_seconds: float = Field(
         default=120.0, ge=0, le=3600, description="How long a provider's list of tasks may lag."
     )
@@ -86,6 +89,9 @@ class Settings(BaseSettings):
     ark_model: str = Field(
         default="dreamina-seedance-2-0-260128", description="The model or endpoint at Ark."
     )
+    ark_service_tier: Literal["default", "flex"] = Field(
+        default="default", description="Ark's service tier; flex is cheaper, and may take two days."
+    )
     ark_usd_per_second: float = Field(
         default=0.354, ge=0, description="What a second of clip costs at Ark, in US dollars."
     )
@@ -105,6 +111,11 @@ class Settings(BaseSettings):
     openai_speech_usd: float = Field(
         default=0.015, ge=0, description="What a narration at OpenAI costs, in US dollars."
     )
+    credits: Literal["off", "table", "http"] = Field(
+        default="off", description="Who keeps the credits of users: nobody, our own table, or CREDITS_URL."
+    )
+    credits_url: str = Field(default="", description="Where another ledger of credits is, for CREDITS=http.")
+    credits_key: SecretStr = Field(default=SecretStr(""), description="Key of that ledger.")
     allow_private_downloads: bool = Field(
         default=False, description="Fetch pictures from private and loopback addresses too."
     )

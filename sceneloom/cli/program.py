@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from sceneloom.cli import (
     configuring,
+    credits,  # noqa: A004 -- what the interpreter's prompt calls credits() nobody needs here
     deciding,
     demonstrating,
     diagnosing,
@@ -110,6 +111,7 @@ for module in (
     deciding,
     listing,
     events,
+    credits,
     serving,
     topics,
     letters,

@@ -152,7 +152,15 @@ class Stage:
 
 
 @pytest.fixture
-async def stage(broker: TestBroker, unique: str, tmp_path: Path) -> AsyncIterator[Stage]:
+def more_settings() -> Mapping[str, Any]:
+    """What a file of tests wants to have set otherwise."""
+    return {}
+
+
+@pytest.fixture
+async def stage(
+    broker: TestBroker, unique: str, tmp_path: Path, more_settings: Mapping[str, Any]
+) -> AsyncIterator[Stage]:
     settings = Settings(
         _env_file=None,
         broker=f"kafka://{broker.bootstrap}",
@@ -160,6 +168,7 @@ async def stage(broker: TestBroker, unique: str, tmp_path: Path) -> AsyncIterato
         partitions=4,
         data_folder=tmp_path / "data",
         assets=str(tmp_path / "assets"),
+        **more_settings,
     )
     await ensure_topics(settings)
     stage = Stage(settings, tmp_path)

@@ -1,6 +1,7 @@
 """Paid clips at a provider that misbehaves, judged by the provider's own ledger: one bill for each clip."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from models.errors import ErrorCode
 from models.lifecycle import ProjectState
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
-from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS, PROJECT_EVENTS
+from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS, PROJECT_EVENTS, partition_of
 from tests.e2e.conftest import Stage
 from tests.e2e.test_main_job import is_completed
 
@@ -142,6 +143,40 @@ async def test_a_refused_scene_costs_nothing_and_a_retry_buys_only_that_scene(
     assert provider.ledger.billed_usd() == pytest.approx(0.45)
     assert done.receipt.spent_usd == pytest.approx(0.45)
     assert done.receipt.saved_usd == pytest.approx(0.30)
+
+
+async def shared_evenly(stage: Stage, workers: int) -> None:
+    """Wait until each worker says that it holds its share of the partitions."""
+    share = stage.settings.partitions // workers
+    for _ in range(600):
+        held = [re.findall(r"held=(\d+)", stage.log(number)) for number in range(workers)]
+        if all(counts and int(counts[-1]) == share for counts in held):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(held)
+
+
+async def test_one_clip_for_projects_on_two_workers_at_the_same_moment_is_billed_once(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    for _ in range(2):
+        stage.start_worker(**paying(provider))
+    await shared_evenly(stage, 2)
+    by_partition = {partition_of(f"p{n}", stage.settings.partitions): f"p{n}" for n in range(100)}
+    projects = sorted(by_partition.values())
+    assert len(projects) == stage.settings.partitions, "some on each of the workers"
+
+    await asyncio.gather(*(stage.submit(project, clips(1)) for project in projects))
+    done = await stage.until_all(projects, is_completed)
+
+    assert provider.ledger.billed_usd() == pytest.approx(0.15)
+    assert len(provider.ledger.accepted()) == 1
+    receipts = [done[project].receipt for project in projects]
+    assert sorted(receipt.spent_usd for receipt in receipts) == [0.0, 0.0, 0.0, pytest.approx(0.15)]
+    assert sorted(receipt.saved_usd for receipt in receipts) == [0.0, *[pytest.approx(0.15)] * 3]
+    assert all((receipt.cached > 0) == (receipt.spent_usd == 0.0) for receipt in receipts)
+    events = [orjson.loads(record.value) for record in await stage.records(JOB_EVENTS)]
+    assert [event["type"] for event in events].count("SubmitIntended") == 1
 
 
 async def test_a_call_that_nobody_can_look_up_waits_for_a_person_and_the_budget_holds_for_the_resend_too(

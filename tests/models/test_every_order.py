@@ -129,15 +129,21 @@ class EveryOrder(RuleBasedStateMachine):
 
     def deliver(self, message: Any) -> None:
         before = len(self.outbox.messages)
-        agent: Any = self.projects if isinstance(message, FOR_PROJECTS) else self.scenes
+        agent = self.agent_for(message)
         self.clock.advance(1)
         try:
             asyncio.run(agent.handle(message, origin=f"o-{message.type}"))
         except UnknownProject:
             assert "p1" not in self.projects_table.rows
         for sent in self.outbox.messages[before:]:
-            if isinstance(sent, FOR_PROJECTS + FOR_SCENES) and sent not in self.sent:
+            if self.is_read(sent) and sent not in self.sent:
                 self.sent.append(sent)
+
+    def agent_for(self, message: Any) -> Any:
+        return self.projects if isinstance(message, FOR_PROJECTS) else self.scenes
+
+    def is_read(self, message: Any) -> bool:
+        return isinstance(message, FOR_PROJECTS + FOR_SCENES)
 
     # -- users
 
