@@ -10,12 +10,20 @@ from typing import Final
 from pydantic import SecretStr
 
 from sceneloom.operations.examination import Finding, aside, fault, ok
-from sceneloom.outside import fallback_providers, usual_providers, without_store
+from sceneloom.outside import (
+    SystemClock,
+    credit_ledger,
+    fallback_providers,
+    usual_providers,
+    without_store,
+)
+from sceneloom.providers.wire import open_client
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)(?:>=([0-9.]+))?")
 _KEY: Final = "_key"
+_LEDGER_KEY: Final = "credits_key"
 
 
 async def packages(_settings: Settings) -> list[Finding]:
@@ -56,7 +64,8 @@ def set_keys(settings: Settings) -> list[str]:
     return [
         name.removesuffix(_KEY)
         for name, value in values
-        if name.endswith(_KEY) and isinstance(value, SecretStr) and value.get_secret_value()
+        if name.endswith(_KEY) and name != _LEDGER_KEY
+        if isinstance(value, SecretStr) and value.get_secret_value()
     ]
 
 
@@ -102,6 +111,20 @@ async def _unknown_choices(settings: Settings) -> list[Finding]:
     for close in outside.closers:
         await close()
     return findings
+
+
+async def ledger(settings: Settings) -> list[Finding]:
+    """Look who keeps the credits of users; another ledger is not called."""
+    client = open_client()
+    try:
+        credit_ledger(settings, client, SystemClock())
+    except ValueError as error:
+        advice = "set SCENELOOM_CREDITS_URL and SCENELOOM_CREDITS_KEY, or SCENELOOM_CREDITS to table or off"
+        return [fault(str(error), advice)]
+    finally:
+        await client.aclose()
+    keeper = {"off": "nobody keeps credits", "table": "our own table keeps the credits"}
+    return [ok(keeper.get(settings.credits, "another ledger keeps the credits; it was not called"))]
 
 
 def settings_check(faults: Sequence[str]) -> list[Finding]:
