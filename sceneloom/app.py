@@ -8,6 +8,7 @@ from typing import Any
 
 import faust
 from faust.types import EventT
+from prometheus_client import CollectorRegistry
 
 from agents.projects import ProjectsAgent
 from agents.recovery import RecoveryAgent
@@ -20,6 +21,8 @@ from sceneloom.codec import RowCodec, version_of
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
 from sceneloom.logs import configure_logging
+from sceneloom.monitoring.stages import StageTimes
+from sceneloom.monitoring.vitals import Load, Vitals
 from sceneloom.outside import Outside, connect
 from sceneloom.publisher import TopicPublisher
 from sceneloom.runner import JobRunner
@@ -50,7 +53,10 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         _table(delivery, settings, PROJECTS_TABLE, Project), partitions=settings.partitions
     )
     jobs = JobTable(_table(delivery, settings, JOBS_TABLE, Job), partitions=settings.partitions)
-    publisher = TopicPublisher(send=delivery.send, settings=settings)
+    registry = CollectorRegistry()
+    publisher = StageTimes(
+        TopicPublisher(send=delivery.send, settings=settings), job=jobs.get, registry=registry
+    )
     custody = Custody(
         app,
         topic=topic_name(settings, SCENE_REQUESTS),
@@ -68,6 +74,8 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     )
     recovery = RecoveryAgent(projects=projects, jobs=jobs, queue=runner, publisher=publisher)
     custody.entrust(runner, recovery, outside.closers)
+    if settings.metrics_port:
+        app.add_dependency(_vitals(settings, registry, custody=custody, delivery=delivery, runner=runner))
     projects_agent = ProjectsAgent(
         projects=projects, publisher=publisher, admission=outside.admission, clock=outside.clock
     )
@@ -97,6 +105,37 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     app.task(take_custody)
     app.task(_wake_carefully(delivery))
     return app
+
+
+def _vitals(
+    settings: Settings,
+    registry: CollectorRegistry,
+    *,
+    custody: Custody,
+    delivery: Delivery,
+    runner: JobRunner,
+) -> Vitals:
+    """Make what tells of the worker's health: a child that starts before all others, and ends after them."""
+
+    def load() -> Load:
+        return Load(
+            partitions=custody.held,
+            waiting=runner.waiting,
+            in_work=runner.in_work,
+            uncommitted=delivery.uncommitted,
+            commits=delivery.commits,
+        )
+
+    return Vitals(
+        registry=registry,
+        phase=lambda: custody.phase,
+        failure=lambda: delivery.failure,
+        load=load,
+        # A worker whose loop stood still for a session ends by itself, once the loop turns again.
+        patience=2 * settings.session_seconds,
+        host=settings.metrics_host,
+        port=settings.metrics_port,
+    )
 
 
 def _wake_carefully(delivery: Delivery) -> Callable[[], Awaitable[None]]:

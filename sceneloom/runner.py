@@ -140,6 +140,16 @@ class JobRunner(Service):
         self._reported.clear()
         self._looked_for.clear()
 
+    @property
+    def waiting(self) -> int:
+        """How many open jobs this worker has, those in work included."""
+        return len(self._jobs)
+
+    @property
+    def in_work(self) -> int:
+        """How many jobs are being worked on, or wait for their place among those."""
+        return len(self._working)
+
     # -- the loop
 
     @Service.task
