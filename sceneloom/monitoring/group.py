@@ -23,7 +23,7 @@ from aiokafka.errors import (
     for_code,
 )
 from aiokafka.protocol.admin import DescribeGroupsRequest
-from aiokafka.protocol.api import Request, Response
+from aiokafka.protocol.api import Request
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.offset import OffsetRequest
@@ -88,7 +88,7 @@ class GroupProbe:
         self._spans: dict[TopicPartition, Span] = {}
         self._told: dict[TopicPartition, tuple[Span, bool]] = {}
         self._client = AIOKafkaClient(
-            bootstrap_servers=list(bootstrap), request_timeout_ms=int(ANSWER_SECONDS * 1000)
+            bootstrap_servers=",".join(bootstrap), request_timeout_ms=int(ANSWER_SECONDS * 1000)
         )
 
     async def start(self) -> None:
@@ -151,8 +151,7 @@ class GroupProbe:
         return [TopicPartition(topic, each) for topic, found in known.items() for each in sorted(found or ())]
 
     async def _coordinator(self) -> int:
-        node = self._client.get_random_node()
-        answer = await self._ask(node, FindCoordinatorRequest(self._group, _GROUP))
+        answer = await self._ask(None, FindCoordinatorRequest(self._group, _GROUP))
         _refuse(answer.error_code, f"the coordinator of {self._group}")
         return int(answer.coordinator_id)
 
@@ -199,8 +198,9 @@ class GroupProbe:
                     found[TopicPartition(topic, partition)] = offset
         return found
 
-    async def _ask(self, node: int, request: Request[Any]) -> Response:
-        return await self._client.send(node, request)
+    async def _ask(self, node: int | None, request: Request[Any]) -> Any:
+        """Return the answer of *node*, or of any one; its fields differ with the version of the protocol."""
+        return await self._client.send(self._client.get_random_node() if node is None else node, request)
 
     async def _without_marks(
         self, observed: Mapping[TopicPartition, Observation]

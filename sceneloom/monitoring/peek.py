@@ -29,7 +29,7 @@ async def peek(
     if not spans:
         return told
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=list(bootstrap), enable_auto_commit=False, max_partition_fetch_bytes=64 * 1024
+        bootstrap_servers=",".join(bootstrap), enable_auto_commit=False, max_partition_fetch_bytes=64 * 1024
     )
     try:
         async with asyncio.timeout(_SECONDS):
