@@ -3,26 +3,12 @@ from typing import Any
 
 from models.errors import ErrorCode
 from models.events import Receipt
-from models.job import Job
 from models.lifecycle import JobStatus, ProjectState, SubmitState
-from models.work import ClipRequest, ImageRequest, Offer, Source, Tally
+from models.work import ClipRequest, Source, Tally
 from sceneloom.monitoring.work import GRACE, WorkBook, overdue_from
 from tests.fakes import START
+from tests.monitoring.rows import a_job
 from tests.stage import a_scene, a_snapshot
-
-
-def a_job(project: str = "film-1", **changes: Any) -> Job:
-    return Job.model_validate(
-        {
-            "project_id": project,
-            "scene_id": "scene-001",
-            "user_id": "u1",
-            "offer": Offer(provider="ark", model="m1", cost_usd=0.3),
-            "request": ImageRequest(prompt="rain", width=64, height=64),
-            "created_at": START,
-            **changes,
-        }
-    )
 
 
 def after(seconds: float) -> Any:
