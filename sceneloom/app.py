@@ -21,6 +21,7 @@ from sceneloom.codec import RowCodec, version_of
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
 from sceneloom.logs import configure_logging
+from sceneloom.monitoring.serving import require_free
 from sceneloom.monitoring.stages import StageTimes
 from sceneloom.monitoring.vitals import Load, Vitals
 from sceneloom.outside import Outside, connect
@@ -219,7 +220,9 @@ def _faust_settings(settings: Settings) -> dict[str, Any]:
 
 
 def run_worker(settings: Settings) -> int:
-    """Run one worker with the real adapters in this process; return its exit code."""
+    """Run one worker with the real adapters in this process; return its exit code. Raises `PortTaken`."""
+    if settings.metrics_port:
+        require_free(settings.metrics_host, settings.metrics_port, option="SCENELOOM_METRICS_PORT")
     return run(create_app(settings), settings)
 
 

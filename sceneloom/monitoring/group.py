@@ -29,7 +29,7 @@ from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.offset import OffsetRequest
 
 from models.ports import Clock
-from sceneloom.monitoring.peek import Span, peek
+from sceneloom.monitoring.peek import Oldest, Span, peek
 from sceneloom.monitoring.verdicts import Observation
 from sceneloom.topic_admin import ANSWER_SECONDS, BrokerUnreachable, TopicsMissing
 
@@ -86,7 +86,7 @@ class GroupProbe:
         self._dead_letters = dead_letters
         self._clock = clock
         self._spans: dict[TopicPartition, Span] = {}
-        self._told: dict[TopicPartition, tuple[Span, bool]] = {}
+        self._told: dict[TopicPartition, tuple[Span, Oldest]] = {}
         self._client = AIOKafkaClient(
             bootstrap_servers=",".join(bootstrap), request_timeout_ms=int(ANSWER_SECONDS * 1000)
         )
@@ -141,7 +141,7 @@ class GroupProbe:
             each: Observation(at=now, committed=committed.get(each), begin=begins[each], end=ends[each])
             for each in partitions
         }
-        observed = await self._without_marks(observed)
+        observed = await self._looked_into(observed)
         return Look(state, members, observed, sum(ends[each] - begins[each] for each in others))
 
     def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
@@ -202,10 +202,10 @@ class GroupProbe:
         """Return the answer of *node*, or of any one; its fields differ with the version of the protocol."""
         return await self._client.send(self._client.get_random_node() if node is None else node, request)
 
-    async def _without_marks(
+    async def _looked_into(
         self, observed: Mapping[TopicPartition, Observation]
     ) -> dict[TopicPartition, Observation]:
-        """Mark the partitions whose lag holds no message.
+        """Add what really waits: since when, or that it is no message at all.
 
         Only those are read that stand still since the look before, and each only once: what lies between
         two offsets never becomes a message.
@@ -222,13 +222,16 @@ class GroupProbe:
             if self._spans.get(each) == span and each not in self._told
         }
         self._spans = spans
-        for each, holds_any in (await peek(self._bootstrap, still)).items():
-            self._told[each] = still[each], holds_any
-        empty = {each for each, (_, holds_any) in self._told.items() if not holds_any}
+        for each, oldest in (await peek(self._bootstrap, still)).items():
+            self._told[each] = still[each], oldest
         return {
-            each: now.model_copy(update={"unreadable": True}) if each in empty else now
+            each: now.model_copy(update=_facts(self._told[each][1])) if each in self._told else now
             for each, now in observed.items()
         }
+
+
+def _facts(oldest: Oldest) -> dict[str, object]:
+    return {"unreadable": oldest.at is None, "waiting_since": oldest.at}
 
 
 def _refuse(code: int, subject: str) -> None:

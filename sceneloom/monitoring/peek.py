@@ -1,7 +1,8 @@
-"""Looks whether a stretch of a partition holds any message, or only what no consumer is ever given."""
+"""Looks for the oldest message in a stretch of a partition that may hold only what no consumer is given."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -9,6 +10,12 @@ from aiokafka.errors import KafkaError
 
 _SECONDS: Final = 3.0
 _FETCH_MILLISECONDS: Final = 500
+
+
+class Oldest(NamedTuple):
+    """When the oldest message of a span was written, in UTC; None where it holds no message."""
+
+    at: datetime | None
 
 
 class Span(NamedTuple):
@@ -20,12 +27,12 @@ class Span(NamedTuple):
 
 async def peek(
     bootstrap: Sequence[str], spans: Mapping[TopicPartition, Span]
-) -> Mapping[TopicPartition, bool]:
-    """Tell of each of *spans* whether it holds a message, unless the broker takes too long for one.
+) -> Mapping[TopicPartition, Oldest]:
+    """Return the oldest message of each of *spans* for which the broker does not take too long.
 
     Marks of transactions and the holes of compaction are no messages.
     """
-    told: dict[TopicPartition, bool] = {}
+    told: dict[TopicPartition, Oldest] = {}
     if not spans:
         return told
     consumer = AIOKafkaConsumer(
@@ -40,13 +47,13 @@ async def peek(
             while len(told) < len(spans):
                 found = await consumer.getmany(timeout_ms=_FETCH_MILLISECONDS, max_records=1)
                 for partition, span in spans.items():
-                    first = next((record.offset for record in found.get(partition, ())), None)
+                    first = next(iter(found.get(partition, ())), None)
                     if partition in told:
                         continue
-                    if first is not None:
-                        told[partition] = first < span.end
-                    elif await consumer.position(partition) >= span.end:
-                        told[partition] = False
+                    if first is not None and first.offset < span.end:
+                        told[partition] = Oldest(datetime.fromtimestamp(first.timestamp / 1000, UTC))
+                    elif first is not None or await consumer.position(partition) >= span.end:
+                        told[partition] = Oldest(None)
                     if partition in told:
                         consumer.pause(partition)
     except (KafkaError, TimeoutError, OSError):

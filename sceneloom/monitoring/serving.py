@@ -52,8 +52,7 @@ class Serving:
         try:
             self._server = make_server(self._host, self._port, self._answer, server, _QuietHandler)
         except OSError as error:
-            place = f"{self._host}:{self._port}"
-            raise PortTaken(f"cannot listen on {place}: {error.strerror}; set {self._option}") from error
+            raise _taken(self._host, self._port, self._option, error) from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
         return self
@@ -81,6 +80,19 @@ class Serving:
         length = str(len(found.body))
         start_response(found.status, [("Content-Type", found.content_type), ("Content-Length", length)])
         return [found.body]
+
+
+def require_free(host: str, port: int, *, option: str) -> None:
+    """Raise `PortTaken` where nothing can listen, before anything is started that would have to end again."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise _taken(host, port, option, error) from error
+
+
+def _taken(host: str, port: int, option: str, error: OSError) -> PortTaken:
+    return PortTaken(f"cannot listen on {host}:{port}: {error.strerror or error}; set {option}")
 
 
 class _Server(ThreadingMixIn, WSGIServer):

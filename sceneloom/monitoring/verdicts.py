@@ -55,6 +55,7 @@ class Observation(Value):
 
     `unreadable` tells that what is between `committed` and `end` holds no message, only marks of
     transactions or what compaction left: such an offset is never committed, and nothing waits.
+    `waiting_since` is when the oldest waiting message was written, where that was looked up.
     """
 
     at: datetime
@@ -62,6 +63,7 @@ class Observation(Value):
     begin: int
     end: int
     unreadable: bool = False
+    waiting_since: datetime | None = None
 
     @property
     def lag(self) -> int | None:
@@ -128,6 +130,8 @@ class History:
             return None
         if latest.waiting == 0:
             return TimeLag(0.0)
+        if latest.waiting_since is not None:
+            return TimeLag(max(0.0, (latest.at - latest.waiting_since).total_seconds()))
         return _time_lag(self._ends, max(latest.committed, latest.begin), latest.at)
 
 

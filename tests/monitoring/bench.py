@@ -90,16 +90,19 @@ class Bench:
         topics = await self._admin.describe_topics()
         return next((each for each in topics if each["topic"] == self.topic and not each["error_code"]), None)
 
-    async def produce(self, count: int) -> None:
+    async def produce(self, count: int, *, ago_seconds: float = 0.0) -> None:
         for _ in range(count):
-            await self._producer.send_and_wait(self.topic, b"message", partition=0)
+            await self._write(None, ago_seconds)
 
     async def produce_for_compaction(self, count: int) -> None:
         """Write *count* messages under one key, so far apart in time that each has a segment of its own."""
-        now = int(datetime.now(UTC).timestamp() * 1000)  # noqa: TID251 -- the broker refuses other times
         for number in range(count):
-            at = now - 1000 * (count - number)
-            await self._producer.send_and_wait(self.topic, b"message", b"same", 0, at)
+            await self._write(b"same", count - number)
+
+    async def _write(self, key: bytes | None, ago_seconds: float) -> None:
+        now = datetime.now(UTC).timestamp()  # noqa: TID251 -- the broker compares with its own
+        at = int(1000 * (now - ago_seconds))
+        await self._producer.send_and_wait(self.topic, b"message", key, 0, at)
 
     async def abort_transaction(self, count: int) -> None:
         """Write *count* messages in a transaction that is aborted."""

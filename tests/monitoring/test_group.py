@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -43,6 +44,20 @@ async def test_a_paused_consumer_is_stalled_and_after_the_whole_window_stopped(b
         assert verdicts == [Verdict.UNDECIDED, *[Verdict.STALLED] * (WINDOW - 1), Verdict.STOPPED]
         await consumer.read(3)
         assert (await bench.partition()).verdict is Verdict.OK
+
+
+async def test_what_stands_still_is_as_old_as_its_oldest_message_says(bench: Bench) -> None:
+    await bench.create_topic()
+    await bench.produce(1, ago_seconds=7200)
+    await bench.produce(1)
+    async with Consumer(bench) as consumer:
+        await consumer.commit(0)
+        bench.clock.time = datetime.now(UTC)  # noqa: TID251 -- the broker has the wall's clock
+        first = await bench.partition()
+        second = await bench.partition()
+    assert first.lag_seconds_at_least
+    assert second.lag_seconds == pytest.approx(7220, abs=15)
+    assert not second.lag_seconds_at_least
 
 
 async def test_a_slow_consumer_is_a_warning_while_more_comes_than_it_reads(bench: Bench) -> None:

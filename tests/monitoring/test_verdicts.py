@@ -87,6 +87,14 @@ def test_what_came_before_the_first_look_has_waited_at_least_since_then() -> Non
     assert observed([(50, 100), (60, 120)]).time_lag == TimeLag(10.0, at_least=True)
 
 
+def test_the_time_that_a_message_was_written_is_better_than_any_interpolation() -> None:
+    history = observed([(50, 100), (50, 120)])
+    written = START - timedelta(seconds=300)
+    last = history.latest.model_copy(update={"waiting_since": written, "at": START + timedelta(seconds=20)})
+    history.add(last)
+    assert history.time_lag == TimeLag(320.0)
+
+
 def test_time_lag_is_zero_where_nothing_waits_and_unknown_without_a_commit() -> None:
     assert observed([(7, 7)]).time_lag == TimeLag(0.0)
     assert observed([(None, 7)]).time_lag is None
