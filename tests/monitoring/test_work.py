@@ -37,7 +37,7 @@ def test_the_oldest_job_in_flight_is_not_one_that_is_finished() -> None:
 
 def test_unknown_outcomes_are_counted_until_they_are_settled() -> None:
     book = WorkBook()
-    unclear = {"submit": SubmitState.UNKNOWN, "intended_at": START}
+    unclear: dict[str, Any] = {"submit": SubmitState.UNKNOWN, "intended_at": START}
     book.put_job(b"a", a_job(status=JobStatus.RUNNING, **unclear))
     assert book.counts(START).unknown == 1
     book.put_job(b"a", a_job(status=JobStatus.FAILED, error_code=ErrorCode.SUBMIT_UNKNOWN, **unclear))
@@ -45,7 +45,7 @@ def test_unknown_outcomes_are_counted_until_they_are_settled() -> None:
 
 
 def test_a_task_whose_poll_schedule_ran_out_long_ago_is_overdue() -> None:
-    accepted = {"submit": SubmitState.ACCEPTED, "submitted_at": START, "provider_task_id": "t1"}
+    accepted: dict[str, Any] = {"submit": SubmitState.ACCEPTED, "submitted_at": START, "provider_task_id": "t1"}
     book = WorkBook()
     book.put_job(b"a", a_job(status=JobStatus.RUNNING, **accepted))
     assert book.counts(after(120) + GRACE).overdue == 0
