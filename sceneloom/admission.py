@@ -68,13 +68,17 @@ class Admission:
         )
 
     def _provider_faults(self, draft: Draft) -> Iterator[Fault]:
-        for kind, name in draft.request.providers.items():
-            known = sorted(self._known_providers.get(kind, ()))
-            if name not in known:
-                near = nearest(name, known)
-                advice = f"did you mean {near}?" if near else f"there is {', '.join(known) or 'none'}"
-                text = f"is {shown(name)}, and no such provider is set up; {advice}"
-                yield fault(("providers", kind), "unknown_provider", text)
+        chosen: list[tuple[Place, Mapping[Any, str]]] = [(("providers",), draft.request.providers)]
+        for index, scene in enumerate(draft.request.scenes):
+            chosen.append((("scenes", index, "providers"), scene.providers))
+        for place, names in chosen:
+            for kind, name in names.items():
+                known = sorted(self._known_providers.get(kind, ()))
+                if name not in known:
+                    near = nearest(name, known)
+                    advice = f"did you mean {near}?" if near else f"there is {', '.join(known) or 'none'}"
+                    text = f"is {shown(name)}, and no such provider is set up; {advice}"
+                    yield fault((*place, kind), "unknown_provider", text)
 
     def _price_faults(self, draft: Draft) -> Iterator[Fault]:
         most = draft.request.max_cost_usd

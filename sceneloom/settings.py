@@ -1,10 +1,14 @@
 """What an operator may set: by environment (`SCENELOOM_*`), `.env` or a flag. Read once, at the edge."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+SHORTEST_SECRET: Final = 32
+"""Characters that a secret of our own must have at least."""
 
 
 class Settings(BaseSettings):
@@ -65,9 +69,21 @@ class Settings(BaseSettings):
     parallel_clips: int = Field(default=1, ge=1, le=64, description="Clips made at the same time.")
     parallel_renders: int = Field(default=1, ge=1, le=16, description="Films rendered at the same time.")
     parallel_paid: int = Field(default=4, ge=1, le=256, description="Calls to one paid provider at a time.")
+    paid_per_minute: int = Field(
+        default=120, ge=0, le=60_000, description="Calls to one paid provider in a minute; 0 is no limit."
+    )
     list_grace_seconds: float = Field(
         default=120.0, ge=0, le=3600, description="How long a provider's list of tasks may lag."
     )
+    confirm_seconds: float = Field(
+        default=86_400.0,
+        ge=0,
+        le=30 * 86_400,
+        description="How long a person may take to approve a resend; 0 asks nobody and fails the scene.",
+    )
+    image_fallback: str = Field(default="", description="Who makes pictures where that provider is away.")
+    speech_fallback: str = Field(default="", description="Who speaks where that provider is away.")
+    clip_fallback: str = Field(default="", description="Who makes clips where that provider is away.")
     ark_key: SecretStr = Field(
         default=SecretStr(""), description="Key of BytePlus or Volcengine Ark (Seedance)."
     )
@@ -76,6 +92,9 @@ class Settings(BaseSettings):
     )
     ark_model: str = Field(
         default="dreamina-seedance-2-0-260128", description="The model or endpoint at Ark."
+    )
+    ark_service_tier: Literal["default", "flex"] = Field(
+        default="default", description="Ark's service tier; flex is cheaper, and may take two days."
     )
     ark_usd_per_second: float = Field(
         default=0.354, ge=0, description="What a second of clip costs at Ark, in US dollars."
@@ -95,6 +114,33 @@ class Settings(BaseSettings):
     openai_speech_model: str = Field(default="gpt-4o-mini-tts", description="The speech model at OpenAI.")
     openai_speech_usd: float = Field(
         default=0.015, ge=0, description="What a narration at OpenAI costs, in US dollars."
+    )
+    credits: Literal["off", "table", "http"] = Field(
+        default="off", description="Who keeps the credits of users: nobody, our own table, or CREDITS_URL."
+    )
+    credits_url: str = Field(default="", description="Where another ledger of credits is, for CREDITS=http.")
+    credits_key: SecretStr = Field(default=SecretStr(""), description="Key of that ledger.")
+    webhook_url: str = Field(
+        default="",
+        description="Where providers reach the gateway, https://HOST[/PATH]; empty: no webhooks.",
+    )
+    webhook_secret: SecretStr = Field(
+        default=SecretStr(""),
+        validate_default=True,
+        description="Makes the tokens in webhook addresses: 32 random characters or more, same everywhere.",
+    )
+    fal_jwks_url: str = Field(
+        default="https://rest.fal.ai/.well-known/jwks.json", description="Where fal publishes its keys."
+    )
+    standard_webhook_secret: SecretStr = Field(
+        default=SecretStr(""), description="The whsec_… of a provider that speaks Standard Webhooks."
+    )
+    elevenlabs_webhook_secret: SecretStr = Field(
+        default=SecretStr(""), description="The secret of webhooks signed as ElevenLabs does."
+    )
+    gateway_host: str = Field(default="127.0.0.1", description="The address that the gateway listens on.")
+    gateway_port: int = Field(
+        default=8090, ge=0, le=65535, description="The port of the gateway; 0 takes any free one."
     )
     allow_private_downloads: bool = Field(
         default=False, description="Fetch pictures from private and loopback addresses too."
@@ -123,6 +169,25 @@ class Settings(BaseSettings):
             host, _, port = server.strip().removeprefix("kafka://").rpartition(":")
             if not host or not port.isdigit() or not 0 < int(port) < 65536:
                 raise ValueError("write kafka://HOST:PORT, with a comma between several servers")
+        return value
+
+    @field_validator("webhook_url")
+    @classmethod
+    def _is_base_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        plain = not (parts.query or parts.fragment or parts.username or parts.password)
+        if value and not (parts.scheme in {"https", "http"} and parts.hostname and plain):
+            raise ValueError("write https://HOST[:PORT][/PATH], without a query and without a user")
+        return value
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _is_long_enough(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        length = len(value.get_secret_value())
+        if info.data.get("webhook_url") and not length:
+            raise ValueError("SCENELOOM_WEBHOOK_URL is set, so this must be, too")
+        if 0 < length < SHORTEST_SECRET:
+            raise ValueError(f"it has {length} characters; {SHORTEST_SECRET} random ones are needed")
         return value
 
     @property

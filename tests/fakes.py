@@ -65,15 +65,22 @@ class MemoryJobs:
     def jobs(self, partitions: Collection[int], /) -> Iterator[Job]:
         return iter(list(self.rows.values()))
 
+    def jobs_of(self, project_id: str, /) -> Iterator[Job]:
+        return (job for job in self.rows.values() if job.project_id == project_id)
+
 
 class Queue:
     """Remembers what was handed to the runner."""
 
     def __init__(self) -> None:
         self.taken: dict[str, Job] = {}
+        self.hints: list[tuple[str, str | None]] = []
 
     def take(self, job: Job, /) -> None:
         self.taken[job.job_id] = job
+
+    def hint(self, job: Job, provider_task_id: str | None, /) -> None:
+        self.hints.append((job.job_id, provider_task_id))
 
     def drop(self, job_id: str, /) -> None:
         self.taken.pop(job_id, None)
@@ -102,11 +109,15 @@ class PlainAdmission:
 class OneOffer:
     """Everything is made by one provider, at one price."""
 
-    def __init__(self, cost_usd: float = 0.0) -> None:
+    def __init__(self, cost_usd: float = 0.0, fallback: str | None = None) -> None:
         self.cost_usd = cost_usd
+        self.fallback = fallback
 
     def offer_for(self, want: Want, /) -> Offer:
         return Offer(provider=want.provider or "house", model="m1", cost_usd=self.cost_usd)
+
+    def fallback_for(self, job: Job, /) -> Offer | None:
+        return Offer(provider=self.fallback, model="m1", cost_usd=self.cost_usd) if self.fallback else None
 
 
 def a_request(scenes: int = 2, *, narrated: bool = True, title: str = "The lighthouse") -> dict[str, object]:

@@ -183,7 +183,7 @@ def _work_lines(work: WorkCounts) -> Iterator[str]:
         yield f"oldest   {duration(work.oldest_seconds)} in flight"
     yield (
         f"waiting  {work.overdue} overdue polls, {work.unknown} unknown outcomes, "
-        f"{work.delayed_projects} delayed projects"
+        f"{work.questions} questions to a person, {work.delayed_projects} delayed projects"
     )
 
 

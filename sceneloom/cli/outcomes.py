@@ -38,6 +38,7 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = MappingProxyType(
         "sceneloom.assets.errors.AssetStoreUnavailable": Outcome.FAILED,
         "sceneloom.demo.WorkerDied": Outcome.FAILED,
         "sceneloom.demo.NoExample": Outcome.INVALID,
+        "sceneloom.operations.letters.LetterMissing": Outcome.FAILED,
         "sceneloom.story.NotAsTold": Outcome.FAILED,
         "models.errors.AssetMissing": Outcome.FAILED,
         "models.errors.BadMedia": Outcome.FAILED,

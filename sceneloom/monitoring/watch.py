@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from models.ports import Clock
 from sceneloom.monitoring.follower import WorkFollower
@@ -12,6 +12,8 @@ from sceneloom.monitoring.report import Histories, Report
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerUnreachable, TopicsMissing
 from sceneloom.topics import (
+    CREDIT_REQUESTS,
+    CREDIT_RESULTS,
     DEAD_LETTERS,
     JOB_EVENTS,
     PROJECT_REQUESTS,
@@ -21,8 +23,13 @@ from sceneloom.topics import (
     topic_name,
 )
 
-INPUTS: Final = (PROJECT_REQUESTS, SCENE_REQUESTS, JOB_EVENTS, SCENE_RESULTS)
-"""The topics that the agents read, and so those whose offsets the group commits."""
+
+def inputs(settings: Settings) -> list[str]:
+    """Return the topics that the agents read, and so those whose offsets the group commits."""
+    credit_topics = () if settings.credits == "off" else (CREDIT_REQUESTS, CREDIT_RESULTS)
+    always = (PROJECT_REQUESTS, SCENE_REQUESTS, JOB_EVENTS, SCENE_RESULTS)
+    return [topic_name(settings, topic) for topic in (*always, *credit_topics)]
+
 
 Blindness = BrokerUnreachable | TopicsMissing | GroupUnreadable
 """Why a look shows nothing."""
@@ -38,7 +45,7 @@ class Watch:
         self._probe = GroupProbe(
             settings.bootstrap,
             group=group,
-            topics=[topic_name(settings, topic) for topic in INPUTS],
+            topics=inputs(settings),
             dead_letters=topic_name(settings, DEAD_LETTERS),
             clock=clock,
         )

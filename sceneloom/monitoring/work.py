@@ -24,10 +24,14 @@ _MICRO: Final = 1_000_000
 
 
 class OpenJob(NamedTuple):
-    """A job that is not finished: since when, whether its submit is unclear, and when it must have moved."""
+    """A job of which more will be learned.
 
-    since: datetime
+    `since` is None for a cancelled one, whose paid call is still looked after.
+    """
+
+    since: datetime | None
     unknown: bool
+    asks: bool
     overdue_from: datetime | None
 
 
@@ -49,7 +53,9 @@ class WorkCounts(Value):
     overdue: int
     """Jobs that should have been polled by now, and for which nothing has happened."""
     unknown: int
-    """Jobs of which nobody can tell whether their provider accepted them."""
+    """Jobs of which nobody can tell yet whether their provider accepted them."""
+    questions: int
+    """Jobs that wait until a person says what became of their call."""
     delayed_projects: int
     spent_usd: float
     """What all attempts have cost, orphans included."""
@@ -90,8 +96,13 @@ class WorkBook:
             return
         row = self._jobs[key] = (job.status, job.offer.provider, _money(job))
         self._count_job(row, 1)
-        if not job.finished:
-            self._open[key] = OpenJob(job.created_at, job.submit is SubmitState.UNKNOWN, overdue_from(job))
+        if not job.is_settled:
+            self._open[key] = OpenJob(
+                since=None if job.finished else job.created_at,
+                unknown=job.submit is SubmitState.UNKNOWN,
+                asks=job.question is not None,
+                overdue_from=overdue_from(job),
+            )
 
     def put_project(self, key: bytes, project: ProjectSnapshot | None) -> None:
         """Take the latest snapshot of a project; None where it was removed."""
@@ -116,13 +127,14 @@ class WorkBook:
     def counts(self, now: datetime) -> WorkCounts:
         """Return how the work stands at *now*."""
         opened = self._open.values()
-        oldest = min((job.since for job in opened), default=None)
+        oldest = min((job.since for job in opened if job.since), default=None)
         return WorkCounts(
             jobs=self._jobs_by_status(),
             projects={state: count for state, count in self._by_state.items() if count},
             oldest_seconds=None if oldest is None else (now - oldest).total_seconds(),
             overdue=sum(job.overdue_from is not None and now > job.overdue_from for job in opened),
             unknown=sum(job.unknown for job in opened),
+            questions=sum(job.asks for job in opened),
             delayed_projects=self._delayed,
             spent_usd=self._money.spent / _MICRO,
             saved_usd=self._saved / _MICRO,

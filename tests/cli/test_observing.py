@@ -78,7 +78,7 @@ def test_commits_that_stand_still_are_exit_code_1_with_the_work_beside_them(
     assert re.search(r"project-requests +\d +1 +3 +2 +[0-9]+ s +nobody +STALLED", row)
     assert "jobs     1 running" in shown.stdout
     assert re.search(r"oldest   \d+\.\d d in flight", shown.stdout)
-    assert "0 overdue polls, 0 unknown outcomes, 0 delayed projects" in shown.stdout
+    assert "0 overdue polls, 0 unknown outcomes, 0 questions to a person, 0 delayed projects" in shown.stdout
 
 
 def test_json_is_one_object_with_every_partition(run: Run, settings: Settings) -> None:

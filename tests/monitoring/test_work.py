@@ -44,8 +44,29 @@ def test_unknown_outcomes_are_counted_until_they_are_settled() -> None:
     assert book.counts(START).unknown == 0
 
 
+def test_a_call_that_waits_for_a_person_is_a_question_and_not_looked_for_any_more() -> None:
+    book = WorkBook()
+    asked = a_job(status=JobStatus.RUNNING, submit=SubmitState.NEEDS_CONFIRMATION, confirm_until=after(3600))
+    book.put_job(b"a", asked)
+    assert (book.counts(START).questions, book.counts(START).unknown) == (1, 0)
+
+
+def test_the_task_of_a_cancelled_job_is_looked_after_and_is_not_in_flight() -> None:
+    book = WorkBook()
+    cancelled = a_job(
+        status=JobStatus.CANCELLED, submit=SubmitState.ACCEPTED, submitted_at=START, provider_task_id="t1"
+    )
+    book.put_job(b"a", cancelled)
+    counts = book.counts(after(130) + GRACE)
+    assert (counts.oldest_seconds, counts.overdue) == (None, 1)
+
+
 def test_a_task_whose_poll_schedule_ran_out_long_ago_is_overdue() -> None:
-    accepted: dict[str, Any] = {"submit": SubmitState.ACCEPTED, "submitted_at": START, "provider_task_id": "t1"}
+    accepted: dict[str, Any] = {
+        "submit": SubmitState.ACCEPTED,
+        "submitted_at": START,
+        "provider_task_id": "t1",
+    }
     book = WorkBook()
     book.put_job(b"a", a_job(status=JobStatus.RUNNING, **accepted))
     assert book.counts(after(120) + GRACE).overdue == 0
