@@ -137,6 +137,16 @@ class JobRunner(Service):
         if job is not None and self._workshop.is_shared(job):
             self.add_future(self._workshop.let_go(job))
 
+    @property
+    def waiting(self) -> int:
+        """How many open jobs this worker has, those in work included."""
+        return len(self._jobs)
+
+    @property
+    def in_work(self) -> int:
+        """How many jobs are being worked on, or wait for their place among those."""
+        return len(self._working)
+
     # -- the loop
 
     @Service.task
