@@ -128,12 +128,11 @@ class Custody(Service):
         rebalances = self._app.rebalancing_count
         active = self._active()
         new = active - self._held
-        self._held = active
         self._release()
         if self._courier is not None:
             self._courier.take_over(active)
         jobs, projects = await self._recovery.take_over(active, new=new)
-        self._rebalances = rebalances
+        self._rebalances, self._held = rebalances, active  # only now: what fails is done again
         _log.info(
             "custody.partitions",
             held=len(active),
