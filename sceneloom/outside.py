@@ -9,6 +9,7 @@ from models.ports import Admission, AssetStore, Clock
 from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
+from sceneloom.deals import ProviderMisset, why_unknown
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers import voices
 from sceneloom.providers.motion import Motion
@@ -89,7 +90,7 @@ def offline_suppliers(
 
 
 def connect(settings: Settings) -> Outside:
-    """Make the real adapters that *settings* describe. Raises `ValueError` for a half-set provider."""
+    """Make the real adapters that *settings* describe. Raises `ProviderMisset` for one that cannot work."""
     clock = SystemClock()
     assets = open_assets(settings.asset_location, public_url=settings.assets_public_url or None)
     drawing = Studio(children=settings.parallel_images)
@@ -110,6 +111,18 @@ def connect(settings: Settings) -> Outside:
     )
 
 
+def connect_worker(settings: Settings) -> Outside:
+    """Connect as `connect` does. Raises `ProviderMisset` too where nobody makes what requests leave open."""
+    outside = connect(settings)
+    for kind, name in usual_providers(settings).items():
+        known = outside.workshop.names(kind)
+        if name not in known:
+            there = ", ".join(sorted(known))
+            why = why_unknown(name, kind) or f"there is no provider {name}; there is {there}"
+            raise ProviderMisset(f"SCENELOOM_{kind.upper()}_PROVIDER: {why}")
+    return outside
+
+
 def create_admission(workshop: Workshop, assets: AssetStore) -> admission.Admission:
     """Make the check of requests against the providers, the voices and what is already in *assets*."""
     return admission.Admission(
@@ -117,6 +130,8 @@ def create_admission(workshop: Workshop, assets: AssetStore) -> admission.Admiss
         known_providers={kind: workshop.names(kind) for kind in JobKind},
         is_stored=assets.owns,
         offers=workshop,
+        misfits=workshop.misfits,
+        why_unknown=why_unknown,
     )
 
 

@@ -1,106 +1,71 @@
-"""The suppliers that cost money: there when their keys are set, and never called twice by themselves."""
+"""The suppliers that cost money: there when their accounts are, and never called twice by themselves."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 import httpx
 
 from models.ports import AssetStore, Clock
 from models.work import JobKind, Offer
-from sceneloom.providers.ark import Ark
-from sceneloom.providers.fal import Fal
-from sceneloom.providers.openai import OpenAIImages, OpenAISpeech
+from sceneloom.deals import Deal, deals
+from sceneloom.providers.connection import Connection
 from sceneloom.settings import Settings
 from sceneloom.workshop.makers import ClipMaker, PictureMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.supplier import Maker, TaskMaker
 from sceneloom.workshop.workshop import Supplier
 
 
 def paid_suppliers(
     settings: Settings, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock
 ) -> Iterator[Supplier]:
-    """Return the suppliers whose keys are set. Raises `ValueError`, naming what a half-set one lacks."""
-    if settings.ark_key.get_secret_value():
-        yield _ark(settings, assets, client, clock)
-    if settings.fal_key.get_secret_value():
-        yield _fal(settings, assets, client, clock)
-    if settings.openai_key.get_secret_value():
-        yield from _openai(settings, assets, client, clock)
+    """Return a supplier for each deal. Raises `ProviderMisset` for an account that cannot work."""
+    for deal in deals(settings, clock.now().date()):
+        provider = deal.service.adapters[deal.kind](connection(deal, assets, client=client, clock=clock))
+        yield Supplier(
+            kind=deal.kind,
+            offer=Offer(provider=deal.name, model=deal.model, cost_usd=deal.price.call),
+            maker=_MAKERS[deal.kind](provider, assets, settings.allow_private_downloads),
+            repeatable=False,
+            parallel=settings.parallel_paid,
+            poll_schedule=deal.service.entry.polls,
+            usd_per_second=deal.price.second,
+            usd_per_letter=deal.price.letter,
+            limits=deal.known,
+        )
 
 
-def _ark(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, clock: Clock) -> Supplier:
-    ark = Ark(
+def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> Connection:
+    """Return the way to the provider of *deal*."""
+    entry, account = deal.service.entry, deal.account
+    return Connection(
+        entry=entry,
         client=client,
-        key=settings.ark_key,
+        key=account.key,
         clock=clock,
         assets=assets,
-        cost_usd=0.0,
-        base_url=settings.ark_url,
-    )
-    return Supplier(
-        kind=JobKind.CLIP,
-        offer=Offer(provider="ark", model=settings.ark_model),
-        maker=ClipMaker(provider=ark, assets=assets, allow_private=settings.allow_private_downloads),
-        repeatable=False,
-        parallel=settings.parallel_paid,
-        poll_schedule=ark.capabilities.poll_schedule,
-        usd_per_second=settings.ark_usd_per_second,
+        url=account.url or entry.url,
+        list_url=account.list_url or entry.list_url,
+        model=deal.model,
+        resolution=deal.resolution,
+        voice=account.voice,
+        cost_usd=deal.price.call,
     )
 
 
-def _fal(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, clock: Clock) -> Supplier:
-    if not settings.fal_model:
-        raise ValueError("SCENELOOM_FAL_MODEL: name the model at fal, as in OWNER/APP/text-to-video")
-    fal = Fal(
-        client=client,
-        key=settings.fal_key,
-        clock=clock,
-        assets=assets,
-        cost_usd=0.0,
-        base_url=settings.fal_url,
-    )
-    return Supplier(
-        kind=JobKind.CLIP,
-        offer=Offer(provider="fal", model=settings.fal_model),
-        maker=ClipMaker(provider=fal, assets=assets, allow_private=settings.allow_private_downloads),
-        repeatable=False,
-        parallel=settings.parallel_paid,
-        poll_schedule=fal.capabilities.poll_schedule,
-        usd_per_second=settings.fal_usd_per_second,
-    )
+def _clips(provider: Any, assets: AssetStore, allow_private: bool) -> TaskMaker:  # noqa: FBT001 -- all makers alike
+    return ClipMaker(provider=provider, assets=assets, allow_private=allow_private)
 
 
-def _openai(
-    settings: Settings, assets: AssetStore, client: httpx.AsyncClient, clock: Clock
-) -> Iterator[Supplier]:
-    images = OpenAIImages(
-        client=client,
-        key=settings.openai_key,
-        clock=clock,
-        cost_usd=settings.openai_image_usd,
-        model=settings.openai_image_model,
-        base_url=settings.openai_url,
-    )
-    fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
-    yield Supplier(
-        kind=JobKind.IMAGE,
-        offer=Offer(provider="openai", model=settings.openai_image_model, cost_usd=settings.openai_image_usd),
-        maker=PictureMaker(provider=images, assets=assets, fetch=fetch),
-        repeatable=False,
-        parallel=settings.parallel_paid,
-    )
-    speech = OpenAISpeech(
-        client=client,
-        key=settings.openai_key,
-        clock=clock,
-        cost_usd=settings.openai_speech_usd,
-        model=settings.openai_speech_model,
-        base_url=settings.openai_url,
-    )
-    yield Supplier(
-        kind=JobKind.SPEECH,
-        offer=Offer(
-            provider="openai", model=settings.openai_speech_model, cost_usd=settings.openai_speech_usd
-        ),
-        maker=SpeechMaker(provider=speech, assets=assets),
-        repeatable=False,
-        parallel=settings.parallel_paid,
-    )
+def _pictures(provider: Any, assets: AssetStore, allow_private: bool) -> Maker:  # noqa: FBT001 -- all makers alike
+    fetch = fetch_from(assets, allow_private=allow_private)
+    return PictureMaker(provider=provider, assets=assets, fetch=fetch)
+
+
+def _speech(provider: Any, assets: AssetStore, allow_private: bool) -> Maker:  # noqa: ARG001, FBT001 -- all makers alike
+    return SpeechMaker(provider=provider, assets=assets)
+
+
+_MAKERS: Final[Mapping[JobKind, Callable[[Any, AssetStore, bool], Maker | TaskMaker]]] = MappingProxyType(
+    {JobKind.CLIP: _clips, JobKind.IMAGE: _pictures, JobKind.SPEECH: _speech}
+)

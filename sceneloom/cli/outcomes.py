@@ -37,6 +37,8 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = MappingProxyType(
         "sceneloom.demo.WorkerDied": Outcome.FAILED,
         "sceneloom.demo.NoExample": Outcome.INVALID,
         "sceneloom.story.NotAsTold": Outcome.FAILED,
+        "sceneloom.deals.ProviderMisset": Outcome.INVALID,
+        "sceneloom.providers.services.BadService": Outcome.INVALID,
         "models.errors.AssetMissing": Outcome.FAILED,
         "models.errors.BadMedia": Outcome.FAILED,
     }

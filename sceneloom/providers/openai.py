@@ -20,18 +20,9 @@ from models.ports import Clock, Speech
 from models.shapes import Size
 from sceneloom.providers import orders
 from sceneloom.providers.verdicts import Answer, Complaint, Sign, Verdicts, text_of
-from sceneloom.providers.wire import Capabilities, Patience, Wire
+from sceneloom.providers.wire import Patience, Wire
 
 BASE_URL: Final = "https://api.openai.com/v1"
-CAPABILITIES: Final = Capabilities(
-    idempotency_key=False,
-    reference_in_list=False,
-    list_without_reference=False,
-    callback=False,
-    cancel=False,
-    output_lifetime_seconds=None,
-    poll_schedule=(),
-)
 _PATIENCE: Final = Patience(read=180.0, total=300.0)
 _STEP: Final = 16
 _LONGEST_SIDE: Final = 3840
@@ -68,8 +59,6 @@ VERDICTS: Final = Verdicts(
 
 class OpenAIImages:
     """A TextToImageProvider for gpt-image-2 and later, which take sizes in steps of 16 pixels."""
-
-    capabilities: Final = CAPABILITIES
 
     def __init__(
         self,
@@ -132,8 +121,6 @@ class OpenAIImages:
 
 class OpenAISpeech:
     """A TextToSpeechProvider; OpenAI tells no times of words."""
-
-    capabilities: Final = CAPABILITIES
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,7 +14,17 @@ from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.policy import POLL_SCHEDULE, deadline
 from models.ports import AssetStore, Reconciled, TaskReport
-from models.work import ClipRequest, ImageRequest, JobKind, JobRequest, Offer, Output, Source
+from models.work import (
+    ClipRequest,
+    ImageRequest,
+    JobKind,
+    JobRequest,
+    Offer,
+    Output,
+    Source,
+    SpeechRequest,
+)
+from sceneloom.providers.catalogue import Misfit, Model, misfits
 from sceneloom.workshop.supplier import Maker, Progress, TaskMaker
 
 _log = structlog.get_logger(__name__)
@@ -35,6 +45,10 @@ class Supplier:
     poll_schedule: Sequence[float] = POLL_SCHEDULE
     usd_per_second: float = 0.0
     """The price of a second of clip, where a call has no fixed price."""
+    usd_per_letter: float = 0.0
+    """The same of a letter of narration."""
+    limits: Model | None = None
+    """What the model can do, where the catalogue says."""
     gate: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,8 +77,17 @@ class Workshop:
             case ClipRequest(duration_seconds=seconds):
                 cost = supplier.offer.cost_usd + seconds * supplier.usd_per_second
                 return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
+            case SpeechRequest(text=text):
+                cost = supplier.offer.cost_usd + len(text) * supplier.usd_per_letter
+                return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
             case _:
                 return supplier.offer
+
+    def misfits(self, want: Want, /) -> Iterable[Misfit]:
+        """Return what the model that would make *want* cannot do; nothing where that is not known."""
+        supplier = self._suppliers.get((want.kind, want.provider or self._usual[want.kind]))
+        limits = supplier.limits if supplier else None
+        return () if limits is None else misfits(limits, want.request)
 
     def names(self, kind: JobKind) -> frozenset[str]:
         """Return the names of all providers of *kind*."""
