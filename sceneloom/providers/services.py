@@ -11,7 +11,13 @@ from sceneloom.providers.ark import Ark
 from sceneloom.providers.catalogue import Entry, entries
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.fal import Fal
+from sceneloom.providers.google import Google
+from sceneloom.providers.kling import Kling
+from sceneloom.providers.luma import Luma
+from sceneloom.providers.minimax import MiniMax
 from sceneloom.providers.openai import OpenAIImages, OpenAISpeech
+from sceneloom.providers.replicate import Replicate
+from sceneloom.providers.runway import Runway
 
 GROUP: Final = "sceneloom.providers"
 """The group of entry points; each is a `Service`."""
@@ -90,7 +96,13 @@ def _openai_speech(to: Connection) -> OpenAISpeech:
 _ADAPTERS: Final[Mapping[str, Mapping[JobKind, Adapter]]] = {
     "ark": {JobKind.CLIP: _ark},
     "fal": {JobKind.CLIP: _fal},
+    "google": {JobKind.CLIP: Google},
+    "kling": {JobKind.CLIP: Kling},
+    "luma": {JobKind.CLIP: Luma},
+    "minimax": {JobKind.CLIP: MiniMax},
     "openai": {JobKind.IMAGE: _openai_images, JobKind.SPEECH: _openai_speech},
+    "replicate": {JobKind.CLIP: Replicate},
+    "runway": {JobKind.CLIP: Runway},
 }
 
 
