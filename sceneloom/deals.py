@@ -113,6 +113,8 @@ def why_unknown(name: str, kind: str) -> str | None:
 
 
 def _deal(name: str, account: Account, service: Service, model: str, known: Model) -> Deal:
+    if service.entry.needs_voice and not account.voice:
+        raise ProviderMisset(f"{_variable(name)}_VOICE: name the voice that speaks at {service.entry.title}")
     resolution = account.resolution or known.resolution
     if known.resolutions and resolution not in known.resolutions:
         text = f"{resolution} is not what {model} makes; use {', '.join(known.resolutions)}"

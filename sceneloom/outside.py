@@ -1,8 +1,9 @@
 """Everything that leaves the process, made from the settings: the part that tests replace."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 
 from models.ports import Admission, AssetStore, Clock
@@ -28,6 +29,17 @@ Closer = Callable[[], Awaitable[None]]
 
 OFFLINE_POLLS: Final = (0.5,) * 240
 """A local clip is looked at twice a second."""
+
+
+OFFLINE: Final[Mapping[JobKind, Offer]] = MappingProxyType(
+    {
+        JobKind.IMAGE: Offer(provider="storyboard", model="storyboard-1"),
+        JobKind.SPEECH: Offer(provider="offline", model="voices-1"),
+        JobKind.CLIP: Offer(provider="motion", model="motion-1"),
+        JobKind.RENDER: Offer(provider="ffmpeg", model="film-1"),
+    }
+)
+"""Who needs no network and no keys."""
 
 
 class SystemClock:
@@ -57,21 +69,21 @@ def offline_suppliers(
     return [
         Supplier(
             kind=JobKind.IMAGE,
-            offer=Offer(provider="storyboard", model="storyboard-1"),
+            offer=OFFLINE[JobKind.IMAGE],
             maker=PictureMaker(provider=Storyboard(drawing), assets=assets, fetch=fetch),
             repeatable=True,
             parallel=settings.parallel_images,
         ),
         Supplier(
             kind=JobKind.SPEECH,
-            offer=Offer(provider="offline", model="voices-1"),
+            offer=OFFLINE[JobKind.SPEECH],
             maker=SpeechMaker(provider=OfflineSpeech(speaking), assets=assets),
             repeatable=True,
             parallel=settings.parallel_speech,
         ),
         Supplier(
             kind=JobKind.CLIP,
-            offer=Offer(provider="motion", model="motion-1"),
+            offer=OFFLINE[JobKind.CLIP],
             maker=ClipMaker(provider=motion, assets=assets),
             repeatable=True,
             parallel=settings.parallel_clips,
@@ -79,7 +91,7 @@ def offline_suppliers(
         ),
         Supplier(
             kind=JobKind.RENDER,
-            offer=Offer(provider="ffmpeg", model="film-1"),
+            offer=OFFLINE[JobKind.RENDER],
             maker=FilmMaker(
                 renderer=renderer, assets=assets, workspace=settings.data_folder.resolve() / "work"
             ),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from sceneloom.cli import configuring, demonstrating, events, projects, serving, topics
+from sceneloom.cli import configuring, demonstrating, events, projects, providers, serving, topics
 from sceneloom.cli.console import complain, note
 from sceneloom.cli.outcomes import Outcome, outcome_of
 
@@ -93,7 +93,7 @@ def program(
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-for module in (demonstrating, projects, events, serving, topics, configuring):
+for module in (demonstrating, projects, events, serving, topics, providers, configuring):
     module.add_to(app)
 
 

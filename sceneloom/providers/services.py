@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from models.work import JobKind
 from sceneloom.providers.ark import Ark
+from sceneloom.providers.azure import Azure
 from sceneloom.providers.catalogue import Entry, entries
 from sceneloom.providers.connection import Connection
+from sceneloom.providers.elevenlabs import ElevenLabs
 from sceneloom.providers.fal import Fal
 from sceneloom.providers.google import Google
 from sceneloom.providers.kling import Kling
@@ -18,6 +20,7 @@ from sceneloom.providers.minimax import MiniMax
 from sceneloom.providers.openai import OpenAIImages, OpenAISpeech
 from sceneloom.providers.replicate import Replicate
 from sceneloom.providers.runway import Runway
+from sceneloom.providers.stability import Stability
 
 GROUP: Final = "sceneloom.providers"
 """The group of entry points; each is a `Service`."""
@@ -95,6 +98,8 @@ def _openai_speech(to: Connection) -> OpenAISpeech:
 
 _ADAPTERS: Final[Mapping[str, Mapping[JobKind, Adapter]]] = {
     "ark": {JobKind.CLIP: _ark},
+    "azure": {JobKind.SPEECH: Azure},
+    "elevenlabs": {JobKind.SPEECH: ElevenLabs},
     "fal": {JobKind.CLIP: _fal},
     "google": {JobKind.CLIP: Google},
     "kling": {JobKind.CLIP: Kling},
@@ -103,6 +108,7 @@ _ADAPTERS: Final[Mapping[str, Mapping[JobKind, Adapter]]] = {
     "openai": {JobKind.IMAGE: _openai_images, JobKind.SPEECH: _openai_speech},
     "replicate": {JobKind.CLIP: Replicate},
     "runway": {JobKind.CLIP: Runway},
+    "stability": {JobKind.IMAGE: Stability},
 }
 
 

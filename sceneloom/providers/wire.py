@@ -81,18 +81,21 @@ class Wire:
     async def buy(
         self,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | bytes,
         *,
         params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        form: bool = False,
         reference: str | None = None,
         hidden: Iterable[str] = (),
     ) -> Answer:
         """Make one paid POST and return its 2xx answer, whole; *hidden* texts never show up in an error.
 
+        *body* goes as JSON, as a multipart *form*, or as the bytes that it is.
         Raises `ProviderFailure` where surely nothing was accepted, `OutcomeUnknown` where nobody can tell.
         """
-        headers = {"X-Client-Request-Id": reference} if reference else {}
-        request = self._request("POST", path, params=params, more=headers, json=dict(body))
+        more = {**headers, **({"X-Client-Request-Id": reference} if reference else {})}
+        request = self._request("POST", path, params=params, more=more, **_encoded(body, form=form))
         try:
             answer = await self._exchange(request)
         except _NOT_SENT as error:
@@ -199,6 +202,14 @@ class _Key(httpx.Auth):
         """Add the header that holds the key."""
         request.headers[self._header] = f"{self._scheme} {self._key.get_secret_value()}".lstrip()
         yield request
+
+
+def _encoded(body: Mapping[str, Any] | bytes, *, form: bool) -> dict[str, Any]:
+    if isinstance(body, bytes):
+        return {"content": body}
+    if form:
+        return {"files": {name: (None, str(value)) for name, value in body.items()}}
+    return {"json": dict(body)}
 
 
 async def _content(response: httpx.Response) -> bytes:

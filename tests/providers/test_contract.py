@@ -4,7 +4,19 @@ import pytest
 
 from sceneloom.providers.catalogue import entries
 from sceneloom.testing.contract import Case, cases
-from tests.providers.wires import ark, fal, google, kling, luma, minimax, openai, replicate, runway
+from tests.providers.wires import (
+    ark,
+    fal,
+    google,
+    kling,
+    luma,
+    minimax,
+    openai,
+    replicate,
+    runway,
+    speech,
+    stability,
+)
 
 EMULATIONS = (
     ark.EMULATION,
@@ -17,6 +29,9 @@ EMULATIONS = (
     openai.SPEECH,
     replicate.EMULATION,
     runway.EMULATION,
+    speech.AZURE,
+    speech.ELEVENLABS,
+    stability.EMULATION,
 )
 
 

@@ -97,6 +97,8 @@ class Entry(_Part):
     list_url: str = ""
     """Where its list of tasks is, if elsewhere."""
     needs_key: bool = True
+    needs_voice: bool = False
+    """Whether the operator must choose a voice, as there is no usual one."""
     header: str = "Authorization"
     scheme: str = "Bearer"
     """What stands before the key in its header."""
