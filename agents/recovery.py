@@ -31,7 +31,7 @@ class RecoveryAgent:
         kept: defaultdict[str, Tally] = defaultdict(Tally)
         waiting = 0
         for job in self._jobs.jobs(partitions):
-            if not job.finished:
+            if not job.is_settled:
                 self._queue.take(job)
                 waiting += 1
             elif job.project_id in opened and job.output is not None:

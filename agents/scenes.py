@@ -2,15 +2,33 @@
 
 from typing import Final
 
-from models.commands import CancelScene, RequestScene, SceneCommand
+from models.commands import CancelScene, RequestScene, ResolveSubmit, SceneCommand
+from models.errors import ErrorCode
 from models.identifiers import job_id
 from models.job import Job
-from models.job_events import JobEvent, JobFailed, JobSucceeded, PollStalled, SubmitOutcomeUnknown
+from models.job_events import (
+    JobEvent,
+    JobFailed,
+    JobStopped,
+    JobSucceeded,
+    PollStalled,
+    SubmitIntended,
+    SubmitOutcomeUnknown,
+    SubmitUnresolved,
+)
 from models.ports import Clock, JobQueue, JobStore, Offers, Publisher
-from models.scene_work import delay_of, jobs_for, result_of, taken_up
+from models.scene_work import (
+    delay_of,
+    doubt_of,
+    exceeds_budget,
+    is_worth_a_fallback,
+    jobs_for,
+    result_of,
+    taken_up,
+)
 from models.work import JobKind
 
-_ENDS: Final = (JobSucceeded, JobFailed)
+_ENDS: Final = (JobSucceeded, JobFailed, JobStopped)
 _DELAYS: Final = (PollStalled, SubmitOutcomeUnknown)
 
 
@@ -37,7 +55,9 @@ class ScenesAgent:
             case RequestScene():
                 await self._request(message)
             case CancelScene():
-                self._cancel(message)
+                await self._cancel(message)
+            case ResolveSubmit():
+                await self._resolve(message)
             case _:
                 await self._learn(message)
 
@@ -52,26 +72,61 @@ class ScenesAgent:
                 self._queue.take(job_now)
         await self._report(command.project_id, command.scene_id, delayed=True)
 
-    def _cancel(self, command: CancelScene) -> None:
+    async def _cancel(self, command: CancelScene) -> None:
         for job in self._scene(command.project_id, command.scene_id):
             if job.scene_attempt == command.attempt and not job.finished:
-                self._jobs.put(job.cancel())
-                self._queue.drop(job.job_id)
+                self._keep(job.cancel())
+        await self._report(command.project_id, command.scene_id, delayed=False)
+
+    async def _resolve(self, command: ResolveSubmit) -> None:
+        job = self._jobs.get(command.job_id)
+        if job is None:
+            return
+        changed = job.resolve(
+            command.decision,
+            attempt=command.attempt,
+            call=command.call,
+            task_id=command.provider_task_id,
+            at=self._clock.now(),
+        )
+        if changed is not job:
+            self._keep(changed)
+        await self._report(job.project_id, job.scene_id, delayed=False)
 
     async def _learn(self, event: JobEvent) -> None:
         job = self._jobs.get(event.job_id)
         if job is None or event.attempt != job.attempt:
             return
-        changed = job.evolve(event)
+        changed = self._judged(job, event)
         if changed is not job:
             self._jobs.put(changed)
-        if changed.finished:
-            self._queue.drop(changed.job_id)
-        else:
-            self._queue.take(changed)
+        self._hand_over(changed)
+        if isinstance(event, SubmitUnresolved) and (doubt := doubt_of(changed)):
+            await self._publisher.publish(doubt)
         if changed is not job or isinstance(event, _ENDS + _DELAYS):
             delayed = isinstance(event, _DELAYS)
             await self._report(job.project_id, job.scene_id, delayed=delayed)
+
+    def _judged(self, job: Job, event: JobEvent) -> Job:
+        """Return *job* after *event*: refused at the gate of the budget, or taken up by another provider."""
+        changed = job.evolve(event)
+        if changed is job:
+            return job
+        if isinstance(event, SubmitIntended) and exceeds_budget(job, self._jobs.jobs_of(job.project_id)):
+            return job.refuse(ErrorCode.BUDGET_EXCEEDED)
+        if is_worth_a_fallback(changed) and (offer := self._offers.fallback_for(changed)):
+            return changed.stood_in_for(offer, self._clock.now())
+        return changed
+
+    def _keep(self, job: Job) -> None:
+        self._jobs.put(job)
+        self._hand_over(job)
+
+    def _hand_over(self, job: Job) -> None:
+        if job.is_settled:
+            self._queue.drop(job.job_id)
+        else:
+            self._queue.take(job)
 
     async def _report(self, project_id: str, scene_id: str, *, delayed: bool) -> None:
         jobs = self._scene(project_id, scene_id)

@@ -99,7 +99,7 @@ def drifted(root: Path) -> Iterator[tuple[Path, str]]:
 def _pages(root: Path) -> Iterator[tuple[Path, str]]:
     yield root / "docs" / "state-machine.md", state_machine()
     yield root / ".env.example", env_example()
-    for name in ("architecture.md", "requests.md", "providers.md"):
+    for name in ("architecture.md", "credits.md", "requests.md", "providers.md"):
         path = root / "docs" / name
         yield path, with_blocks(path.read_text("utf-8"))
 
@@ -181,6 +181,17 @@ def _topics() -> str:
     return _table(("topic", "partitions", "keeps"), rows)
 
 
+def _credit_topics() -> str:
+    usual = {spec.name for spec in topic_specs(Settings.model_construct())}
+    found: dict[str, tuple[str, list[str]]] = {}
+    for credits_are in ("table", "http"):
+        for spec in topic_specs(Settings.model_construct(credits=credits_are)):
+            if spec.name not in usual:
+                found.setdefault(spec.name, (_kept(spec.config), []))[1].append(f"`{credits_are}`")
+    rows = ((f"`{name}`", kept, ", ".join(where)) for name, (kept, where) in found.items())
+    return _table(("topic", "keeps", "with `SCENELOOM_CREDITS`"), rows)
+
+
 def _kept(config: Mapping[str, str]) -> str:
     days = int(config.get("retention.ms", 0)) // _DAY_MS
     return f"{days} days" if days else "the latest of each key"
@@ -258,6 +269,7 @@ def _row(entry: Entry, model: Model) -> Sequence[str]:
 
 _MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     "topics": _topics,
+    "credit-topics": _credit_topics,
     "events": _events,
     "error-codes": _error_codes,
     "providers": _providers,

@@ -78,12 +78,18 @@ def _in_our_words(raw: Raw, faults: list[Fault]) -> dict[str, object]:
             text = f"has {len(scenes)} entries; at most {MOST_SCENES} are allowed"
             faults.append(fault(("scenes",), "too_many", text))
         content["scenes"] = [
-            spelled(scene, tuple(SceneRequest.model_fields), ("scenes", index), faults)
-            if is_mapping(scene)
-            else scene
+            _scene_in_our_words(scene, ("scenes", index), faults) if is_mapping(scene) else scene
             for index, scene in enumerate(scenes[:MOST_SCENES])
         ]
     return content
+
+
+def _scene_in_our_words(raw: Raw, place: Place, faults: list[Fault]) -> dict[str, object]:
+    scene = spelled(raw, tuple(SceneRequest.model_fields), place, faults)
+    chosen = scene.get("providers")
+    if is_mapping(chosen):
+        scene["providers"] = spelled(chosen, tuple(ProviderKind), (*place, "providers"), faults)
+    return scene
 
 
 def _read(content: dict[str, object], faults: list[Fault]) -> tuple[ProjectRequest, frozenset[Place]]:

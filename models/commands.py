@@ -4,13 +4,13 @@
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
 from models.identifiers import Identifier
 from models.values import Value
-from models.work import JobKind, JobRequest, Tally
+from models.work import Decision, JobKind, JobRequest, Tally
 
 
 class _ProjectCommand(Value):
@@ -33,10 +33,41 @@ class CancelProject(_ProjectCommand):
     type: Literal["CancelProject"] = "CancelProject"
 
 
+class Changes(Value):
+    """What a retry changes of the request: of the scene named, or without one of the whole project."""
+
+    scene_id: str | None = None
+    prompt: str | None = None
+    narration: str | None = None
+    providers: Mapping[str, str] = {}
+    """Who makes which kind of asset (`image`, `speech`, `clip`) from here on."""
+    max_cost_usd: float | None = None
+
+
 class RetryProject(_ProjectCommand):
-    """Take a failed project up again and make only what is missing."""
+    """Take a failed project up again and make only what is missing, where told so with changes."""
 
     type: Literal["RetryProject"] = "RetryProject"
+    changes: Changes | None = None
+
+
+class ApproveResend(_ProjectCommand):
+    """Decide about a paid call of which nobody knows whether it was accepted.
+
+    RESEND makes the call again; ADOPT goes on with `provider_task_id`, which the provider's console shows;
+    GIVE_UP fails the job. The question and its job id are told by ConfirmationNeeded.
+    """
+
+    type: Literal["ApproveResend"] = "ApproveResend"
+    job_id: str
+    decision: Decision = Decision.RESEND
+    provider_task_id: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
+
+    @model_validator(mode="after")
+    def _names_what_is_adopted(self) -> Self:
+        if (self.decision is Decision.ADOPT) != (self.provider_task_id is not None):
+            raise ValueError("provider_task_id goes with the decision adopt, and adopt needs it")
+        return self
 
 
 class TakeOverProject(_ProjectCommand):
@@ -50,7 +81,8 @@ class TakeOverProject(_ProjectCommand):
 
 
 ProjectCommand = Annotated[
-    SubmitProject | CancelProject | RetryProject | TakeOverProject, Field(discriminator="type")
+    SubmitProject | CancelProject | RetryProject | ApproveResend | TakeOverProject,
+    Field(discriminator="type"),
 ]
 
 
@@ -59,6 +91,8 @@ class Want(Value):
 
     request: JobRequest
     provider: str | None = None
+    use_cache: bool = True
+    """Whether an equal asset that was made before will do."""
 
     @property
     def kind(self) -> JobKind:
@@ -74,6 +108,8 @@ class RequestScene(Value):
     scene_id: str
     attempt: int
     user_id: str
+    budget_usd: float | None = None
+    """What the whole project may cost."""
     wants: tuple[Want, ...]
 
 
@@ -86,4 +122,16 @@ class CancelScene(Value):
     attempt: int
 
 
-SceneCommand = Annotated[RequestScene | CancelScene, Field(discriminator="type")]
+class ResolveSubmit(Value):
+    """Do what a person decided about one unclear call."""
+
+    type: Literal["ResolveSubmit"] = "ResolveSubmit"
+    project_id: str
+    job_id: str
+    attempt: int
+    call: int
+    decision: Decision
+    provider_task_id: str | None = None
+
+
+SceneCommand = Annotated[RequestScene | CancelScene | ResolveSubmit, Field(discriminator="type")]

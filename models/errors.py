@@ -5,6 +5,8 @@
   x VersionConflict        -- somebody else changed the project first: read it again
   x UnknownProject         -- there is no such project
   x UnknownScene           -- the project has no such scene
+  x NothingToConfirm       -- nobody waits for a decision about that job
+  x SceneNotMissing        -- the scene is finished: only what is missing can be changed
 * ProviderFailure          -- an outside service did not deliver; carries an ErrorCode
 * OutcomeUnknown           -- nobody can tell whether a paid call was accepted: do not make it again by itself
 * AssetMissing             -- nothing is stored under that URL
@@ -72,6 +74,23 @@ class UnknownScene(DomainError):
 
     def __init__(self, project_id: str, scene_id: str) -> None:
         super().__init__(f"project {project_id} has no scene {scene_id}")
+
+
+class NothingToConfirm(DomainError):
+    """Nobody waits for a decision about that job."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"job {job_id} waits for no decision: see `sceneloom status` for what does; "
+            "an answer counts once, and only while its scene is in progress"
+        )
+
+
+class SceneNotMissing(DomainError):
+    """The scene is finished: only what is missing can be changed."""
+
+    def __init__(self, scene_id: str) -> None:
+        super().__init__(f"{scene_id} is finished and paid for: only a scene that is missing can be changed")
 
 
 class ProviderFailure(Exception):

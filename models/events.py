@@ -8,16 +8,20 @@ from models.faults import Fault
 from models.identifiers import event_id
 from models.request import ProjectRequest
 from models.values import Value
-from models.work import Assets, Tally
+from models.work import Assets, Decision, Question, Tally
 
 
 class Receipt(Value):
-    """What a project has cost. Counts are jobs; `reused` were kept when the work was taken up again."""
+    """What a project has cost. Counts are jobs; `reused` were kept when the work was taken up again.
+
+    `fallback` of those bought were made by another provider than the one that was asked first.
+    """
 
     bought: int = 0
     reused: int = 0
     cached: int = 0
     orphaned: int = 0
+    fallback: int = 0
     spent_usd: float = 0.0
     saved_usd: float = 0.0
 
@@ -59,12 +63,20 @@ class ScenesRequested(_ProjectEvent):
     scene_ids: tuple[str, ...]
 
 
+class CreditsRequested(_ProjectEvent):
+    """The ledger was asked to hold `micros` in all, in micro-dollars, before the work begins. Internal."""
+
+    type: Literal["CreditsRequested"] = "CreditsRequested"
+    micros: int
+
+
 class SceneProgressed(_PartEvent):
     """More of a scene, or of the film, is there. Internal."""
 
     type: Literal["SceneProgressed"] = "SceneProgressed"
     progress: float
     finished_jobs: int
+    revision: int = 0
     assets: Assets
     tally: Tally
 
@@ -94,6 +106,41 @@ class ProjectDelayed(_PartEvent):
     message: str
 
 
+class ConfirmationNeeded(_PartEvent):
+    """Nobody knows whether a paid call was accepted: ApproveResend decides what follows."""
+
+    type: Literal["ConfirmationNeeded"] = "ConfirmationNeeded"
+    question: Question
+    message: str
+
+    def _distinction(self) -> tuple[object, ...]:
+        return self.question.key
+
+
+class ConfirmationAnswered(_PartEvent):
+    """A person decided about an unclear call."""
+
+    type: Literal["ConfirmationAnswered"] = "ConfirmationAnswered"
+    command_id: str
+    question: Question
+    decision: Decision
+    provider_task_id: str | None
+
+    def _distinction(self) -> tuple[object, ...]:
+        return self.question.key
+
+
+class ReceiptChanged(_PartEvent):
+    """After the project's end it became known what a scene has really cost."""
+
+    type: Literal["ReceiptChanged"] = "ReceiptChanged"
+    revision: int
+    tally: Tally
+
+    def _distinction(self) -> tuple[object, ...]:
+        return self.scene_id, self.attempt, self.revision
+
+
 class RenderRequested(_ProjectEvent):
     """All scenes are there, and the film was asked for. Internal."""
 
@@ -107,6 +154,8 @@ class ProjectResumed(_ProjectEvent):
     reason: Literal["retry", "takeover"]
     command_id: str
     kept: Tally
+    request: ProjectRequest | None = None
+    """The request from here on, where the retry changed it."""
 
     def _distinction(self) -> tuple[object, ...]:
         return (self.command_id,)
@@ -122,7 +171,10 @@ class ProjectCompleted(_ProjectEvent):
 
 
 class ProjectFailed(_PartEvent):
-    """Nothing is in flight any more, and the film cannot be finished as it is. RetryProject takes it up."""
+    """Nothing is in flight any more, and the film cannot be finished as it is. RetryProject takes it up.
+
+    Where credits were refused, the scene is `credits`, and its attempt counts how often they were asked for.
+    """
 
     type: Literal["ProjectFailed"] = "ProjectFailed"
     error_code: ErrorCode
@@ -141,11 +193,15 @@ class ProjectCancelled(_ProjectEvent):
 
 Event = (
     ProjectAccepted
+    | CreditsRequested
     | ScenesRequested
     | SceneProgressed
     | SceneCompleted
     | SceneFailed
     | ProjectDelayed
+    | ConfirmationNeeded
+    | ConfirmationAnswered
+    | ReceiptChanged
     | RenderRequested
     | ProjectResumed
     | ProjectCompleted
@@ -153,7 +209,7 @@ Event = (
     | ProjectCancelled
 )
 
-INTERNAL: Final = (ScenesRequested, SceneProgressed, RenderRequested)
+INTERNAL: Final = (CreditsRequested, ScenesRequested, SceneProgressed, RenderRequested)
 """Events that only move the project; everyone else reads them in its snapshot."""
 
 

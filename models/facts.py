@@ -4,23 +4,28 @@ from datetime import datetime
 
 from models.errors import ErrorCode
 from models.events import (
+    ConfirmationAnswered,
+    ConfirmationNeeded,
+    CreditsRequested,
     ProjectAccepted,
     ProjectCancelled,
     ProjectCompleted,
     ProjectDelayed,
     ProjectFailed,
     ProjectResumed,
+    ReceiptChanged,
     RenderRequested,
     SceneCompleted,
     SceneFailed,
     ScenesRequested,
 )
-from models.lifecycle import JobStatus, SceneStatus
+from models.identifiers import CREDITS
+from models.lifecycle import JobStatus, SceneStatus, SubmitState
 from models.messages import message_for
-from models.project import Project, Resumption
-from models.scene import Scene
+from models.project import Project, Reservation, Resumption
+from models.scene import Answer, Scene
 from models.values import Moment
-from models.work import Tally
+from models.work import Question, Tally
 
 
 def accepted(project: Project) -> ProjectAccepted:
@@ -38,6 +43,23 @@ def work_requested(project: Project, moment: Moment) -> ScenesRequested | Render
             project_id=project.project_id, version=moment.version, occurred_at=moment.at, scene_ids=missing
         )
     return RenderRequested(project_id=project.project_id, version=moment.version, occurred_at=moment.at)
+
+
+def credits_requested(project: Project, reservation: Reservation) -> CreditsRequested:
+    """Tell what the ledger was asked to hold."""
+    return CreditsRequested(
+        project_id=project.project_id,
+        version=reservation.moment.version,
+        occurred_at=reservation.moment.at,
+        micros=reservation.micros,
+    )
+
+
+def credits_refused(
+    project: Project, reservation: Reservation, code: ErrorCode, moment: Moment
+) -> ProjectFailed:
+    """Tell that the ledger holds nothing for the project, which ends it for now."""
+    return failed(project, Scene(scene_id=CREDITS, attempt=reservation.number), code, moment)
 
 
 def scene_completed(project: Project, scene: Scene, moment: Moment) -> SceneCompleted:
@@ -80,8 +102,55 @@ def delayed(project: Project, scene: Scene, moment: Moment) -> ProjectDelayed:
     )
 
 
+def confirmation_needed(
+    project: Project, scene: Scene, question: Question, moment: Moment
+) -> ConfirmationNeeded:
+    """Tell that a person must decide about a paid call of *scene*."""
+    return ConfirmationNeeded(
+        project_id=project.project_id,
+        version=moment.version,
+        occurred_at=moment.at,
+        scene_id=scene.scene_id,
+        attempt=scene.attempt,
+        question=question,
+        message=message_for(SubmitState.NEEDS_CONFIRMATION, project.request.language),
+    )
+
+
+def confirmation_answered(
+    project: Project, scene: Scene, question: Question, answer: Answer
+) -> ConfirmationAnswered:
+    """Tell what a person decided about a paid call of *scene*."""
+    return ConfirmationAnswered(
+        project_id=project.project_id,
+        version=answer.moment.version,
+        occurred_at=answer.moment.at,
+        scene_id=scene.scene_id,
+        attempt=scene.attempt,
+        command_id=answer.command_id,
+        question=question,
+        decision=answer.decision,
+        provider_task_id=answer.provider_task_id,
+    )
+
+
+def receipt_changed(
+    project: Project, scene: Scene, tally: Tally, revision: int, moment: Moment
+) -> ReceiptChanged:
+    """Tell what *scene*, which is over, has really cost."""
+    return ReceiptChanged(
+        project_id=project.project_id,
+        version=moment.version,
+        occurred_at=moment.at,
+        scene_id=scene.scene_id,
+        attempt=scene.attempt,
+        revision=revision,
+        tally=tally,
+    )
+
+
 def resumed(project: Project, resumption: Resumption) -> ProjectResumed:
-    """Tell that the work was taken up again."""
+    """Tell that the work was taken up again, with the request of *project* where that was changed."""
     return ProjectResumed(
         project_id=project.project_id,
         version=resumption.moment.version,
@@ -89,6 +158,7 @@ def resumed(project: Project, resumption: Resumption) -> ProjectResumed:
         reason=resumption.reason,
         command_id=resumption.command_id,
         kept=resumption.kept,
+        request=project.request if resumption.changed else None,
     )
 
 
@@ -126,7 +196,7 @@ def cancelled(project: Project, moment: Moment) -> ProjectCancelled:
         project_id=project.project_id,
         version=moment.version,
         occurred_at=moment.at,
-        receipt=project.receipt,
+        receipt=project.cancelled_at or project.receipt,
     )
 
 
@@ -135,7 +205,9 @@ def next_moment(project: Project, now: datetime) -> Moment:
     return Moment(version=project.version + 1, at=now)
 
 
-def taken_up(project: Project, reason: str, command_id: str, now: datetime, *, kept: Tally) -> Resumption:
+def taken_up(
+    project: Project, reason: str, command_id: str, now: datetime, *, kept: Tally, changed: bool = False
+) -> Resumption:
     """Describe that the work is taken up again now, and what is *kept* of it."""
     return Resumption.model_validate(
         {
@@ -143,5 +215,6 @@ def taken_up(project: Project, reason: str, command_id: str, now: datetime, *, k
             "command_id": command_id,
             "moment": next_moment(project, now),
             "kept": kept,
+            "changed": changed,
         }
     )

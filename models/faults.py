@@ -192,6 +192,7 @@ _WORDINGS: Final[Mapping[str, Callable[[ErrorDetails], tuple[str, str]]]] = Mapp
         "string_too_long": _too_long,
         "string_unicode": _half_character,
         "string_pattern_mismatch": _not_identifier,
+        "bool_type": _must_be("true or false"),
         "float_type": _must_be("a number"),
         "finite_number": lambda _detail: ("out_of_range", "is not a finite number"),
         "greater_than_equal": _out_of_range("at least", "ge"),

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import uuid
+import zlib
 from collections.abc import Mapping
 from typing import Annotated, Final
 
@@ -14,6 +15,9 @@ _IDENTIFIER: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 FILM: Final = "film"
 """The scene id of work that belongs to the whole project: the render."""
+
+CREDITS: Final = "credits"
+"""The scene id of what belongs to no scene but to the account of the user: a refused reservation."""
 
 Identifier = Annotated[str, StringConstraints(pattern=_IDENTIFIER)]
 """1-64 of A-Z, a-z, 0-9, dot, underscore, hyphen; safe as a Kafka key, a file name and part of a URL."""
@@ -37,6 +41,11 @@ def job_id(project_id: str, scene: str, kind: str) -> str:
 def event_id(*parts: object) -> str:
     """Name a message by what it says, as a UUIDv5: the same parts always give the same id."""
     return str(uuid.uuid5(_NAMESPACE, "\x1f".join(str(part) for part in parts)))
+
+
+def share_of(name: str) -> float:
+    """Return a number from 0 up to 1 that follows from *name*, and is spread evenly over many names."""
+    return zlib.crc32(name.encode()) / 2**32
 
 
 def fingerprint(content: Mapping[str, object]) -> str:

@@ -59,16 +59,34 @@ class JobSucceeded(_JobEvent):
 
 
 class JobFailed(_JobEvent):
-    """The attempt is over, and nothing more will be tried by itself."""
+    """The attempt is over, and nothing more will be tried by itself.
+
+    `taken_back` where the provider surely does not go on with the task, so that it is not billed.
+    """
 
     type: Literal["JobFailed"] = "JobFailed"
     error_code: ErrorCode
+    taken_back: bool = False
 
 
 class SubmitOutcomeUnknown(_JobEvent):
     """Nobody can tell whether the provider accepted the job: it is not sent again by itself."""
 
     type: Literal["SubmitOutcomeUnknown"] = "SubmitOutcomeUnknown"
+
+
+class SubmitUnresolved(_JobEvent):
+    """Nothing that can be looked up tells whether the call was accepted: a person must say, by `until`."""
+
+    type: Literal["SubmitUnresolved"] = "SubmitUnresolved"
+    until: datetime
+
+
+class JobStopped(_JobEvent):
+    """What became of the paid call of a cancelled job: surely taken back, or else `billed`."""
+
+    type: Literal["JobStopped"] = "JobStopped"
+    billed: bool
 
 
 class PollStalled(_JobEvent):
@@ -95,6 +113,8 @@ JobEvent = Annotated[
     | JobSucceeded
     | JobFailed
     | SubmitOutcomeUnknown
+    | SubmitUnresolved
+    | JobStopped
     | PollStalled
     | PollNow,
     Field(discriminator="type"),

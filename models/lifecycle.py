@@ -46,6 +46,7 @@ class SubmitState(StrEnum):
     INTENDED = "intended"
     ACCEPTED = "accepted"
     UNKNOWN = "unknown"
+    NEEDS_CONFIRMATION = "needs_confirmation"
 
 
 S = TypeVar("S", ProjectState, SceneStatus, JobStatus)

@@ -5,9 +5,9 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from models.errors import ErrorCode
-from models.lifecycle import JobStatus, ProjectState, SceneStatus
+from models.lifecycle import JobStatus, ProjectState, SceneStatus, SubmitState
 
-Subject: TypeAlias = ProjectState | SceneStatus | JobStatus | ErrorCode
+Subject: TypeAlias = ProjectState | SceneStatus | JobStatus | SubmitState | ErrorCode
 
 USUAL_LANGUAGE: Final = "en"
 
@@ -132,6 +132,36 @@ _MESSAGES: Final = dict(
             fa="این بخش لغو شد.",
         ),
         _told(
+            SubmitState.INTENDED,
+            en="Your order is on its way.",
+            ru="Ваш заказ отправляется.",
+            fa="سفارش شما در راه است.",
+        ),
+        _told(
+            SubmitState.ACCEPTED,
+            en="Your order has arrived and is being worked on.",
+            ru="Ваш заказ принят, над ним работают.",
+            fa="سفارش شما رسید و روی آن کار می‌شود.",
+        ),
+        _told(
+            SubmitState.UNKNOWN,
+            en="We are finding out whether your order arrived. Until we know, we do not send it again, "
+            "so that you do not pay twice.",
+            ru="Мы выясняем, дошёл ли ваш заказ. Пока это неизвестно, мы не отправляем его снова, чтобы "
+            "вы не заплатили дважды.",
+            fa="داریم بررسی می‌کنیم که سفارش شما رسیده است یا نه. تا معلوم نشود دوباره فرستاده نمی‌شود تا "
+            "دو بار هزینه ندهید.",
+        ),
+        _told(
+            SubmitState.NEEDS_CONFIRMATION,
+            en="We could not find out whether this order arrived. So that you do not pay twice, we "
+            "ask you before we send it again.",
+            ru="Нам не удалось выяснить, дошёл ли заказ. Чтобы вы не заплатили дважды, мы спросим "
+            "вас, прежде чем отправить его снова.",
+            fa="معلوم نشد که سفارش به مقصد رسیده است یا نه. برای اینکه دو بار هزینه ندهید، پیش از "
+            "فرستادن دوباره از شما می‌پرسیم.",
+        ),
+        _told(
             ErrorCode.PROVIDER_TIMEOUT,
             en="This took far too long, so we stopped waiting. Please try again later.",
             ru="Ответа не было слишком долго, и мы перестали ждать. Попробуйте, пожалуйста, позже.",
@@ -220,12 +250,12 @@ _MESSAGES: Final = dict(
         ),
         _told(
             ErrorCode.SUBMIT_UNKNOWN,
-            en="We could not find out whether this order arrived. So that you do not pay twice, we "
-            "ask you before we send it again.",
-            ru="Нам не удалось выяснить, дошёл ли заказ. Чтобы вы не заплатили дважды, мы спросим "
-            "вас, прежде чем отправить его снова.",
-            fa="معلوم نشد که سفارش به مقصد رسیده است یا نه. برای اینکه دو بار هزینه ندهید، پیش از "
-            "فرستادن دوباره از شما می‌پرسیم.",
+            en="We could not find out whether this order arrived, so we did not send it again: you "
+            "might have paid twice. You can start it anew.",
+            ru="Нам не удалось выяснить, дошёл ли заказ, поэтому мы не отправили его снова: вы могли "
+            "бы заплатить дважды. Его можно начать заново.",
+            fa="معلوم نشد که سفارش به مقصد رسیده است یا نه، برای همین دوباره فرستاده نشد تا دو بار "
+            "هزینه ندهید. می‌توانید آن را از نو شروع کنید.",
         ),
         _told(
             ErrorCode.BUDGET_EXCEEDED,

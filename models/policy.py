@@ -13,8 +13,15 @@ RECONCILE_SECONDS: Final = 20.0
 GRACE_SECONDS: Final = 120.0
 """How long a provider's list may lag: only after that is a task that it does not show surely not there."""
 
+CONFIRM_SECONDS: Final = 86_400.0
+"""How long a person has to decide about a call of which nothing tells whether it was accepted."""
+
 POLL_SCHEDULE: Final[tuple[float, ...]] = (5.0, 10.0, 15.0, 30.0, 60.0)
 """Seconds before each poll of a task; when they run out, the job is delayed."""
+
+
+EARLY: Final = 0.1
+"""The share of its step by which a poll may be early at most: tasks begun together are polled apart."""
 
 
 class Retry(NamedTuple):
@@ -54,19 +61,38 @@ def retry_delay(
 
 
 def next_poll(
-    submitted_at: datetime, now: datetime, schedule: Sequence[float] = POLL_SCHEDULE
+    submitted_at: datetime,
+    now: datetime,
+    schedule: Sequence[float] = POLL_SCHEDULE,
+    *,
+    jitter: float = 0.0,
 ) -> datetime | None:
-    """Return when to poll next, or None when the schedule has run out.
+    """Return the first poll of *schedule* after *now*, or None when the schedule has run out.
 
-    It follows from the two times alone, so a restart neither forgets nor repeats a step. One that is overdue
-    is due at once.
+    It follows from its arguments alone, so a restart neither forgets nor repeats a step. A *jitter* from 0
+    to 1, the same for all polls of one task, puts each up to a tenth of its step earlier, never later.
     """
-    due = submitted_at
+    elapsed, at = (now - submitted_at).total_seconds(), 0.0
     for step in schedule:
-        due += timedelta(seconds=step)
-        if due > now:
+        at += step
+        early = at - step * EARLY * jitter
+        if early > elapsed and (due := submitted_at + timedelta(seconds=early)) > now:
             return due
     return None
+
+
+def slow_poll(
+    submitted_at: datetime,
+    now: datetime,
+    schedule: Sequence[float] = POLL_SCHEDULE,
+    *,
+    jitter: float = 0.0,
+) -> datetime:
+    """Return the first poll after *now* once the schedule has run out: its last step repeats for ever."""
+    step = timedelta(seconds=schedule[-1])
+    first = submitted_at + timedelta(seconds=sum(schedule)) + step - step * EARLY * jitter
+    repeats = max(0, (now - first) // step + 1)
+    return first + repeats * step
 
 
 def deadline(seconds: float) -> timedelta:

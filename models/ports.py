@@ -9,6 +9,16 @@ from typing import Protocol, runtime_checkable
 from pydantic import BaseModel, ConfigDict
 
 from models.commands import ProjectCommand, SceneCommand, Want
+from models.credit_messages import (
+    CreditMessage,
+    CreditsRefused,
+    CreditsReserved,
+    CreditsSettled,
+    ReserveCredits,
+    SettleCredits,
+)
+from models.credits import Account, AccountSnapshot, Entry
+from models.errands import Errand
 from models.errors import ErrorCode
 from models.events import CommandRefused, Event, ProjectRejected
 from models.job import Job
@@ -23,7 +33,19 @@ from models.work import Offer
 PublicEvent = Event | ProjectRejected | CommandRefused
 """What everyone may hear of."""
 
-Message = ProjectCommand | SceneCommand | SceneResult | JobEvent | PublicEvent | ProjectSnapshot
+Message = (
+    ProjectCommand
+    | SceneCommand
+    | SceneResult
+    | JobEvent
+    | PublicEvent
+    | ProjectSnapshot
+    | CreditMessage
+    | CreditsReserved
+    | CreditsRefused
+    | CreditsSettled
+    | AccountSnapshot
+)
 """Everything that travels on our topics."""
 
 
@@ -161,6 +183,15 @@ class Reconciler(Protocol):
 
 
 @runtime_checkable
+class Stopper(Protocol):
+    """A video provider that can take a task back."""
+
+    async def cancel(self, task_id: str) -> bool:
+        """Stop the task, and tell whether it surely is not billed. Raises `ProviderFailure`."""
+        ...
+
+
+@runtime_checkable
 class AssetStore(Protocol):
     """Keeps finished files under the hash of their content; a URL, once given, stays true."""
 
@@ -194,6 +225,13 @@ class AssetStore(Protocol):
 
     async def recall(self, key: str) -> Mapping[str, object] | None:
         """Return the entry under *key*, or None."""
+        ...
+
+    async def claim(self, key: str, entry: Mapping[str, object]) -> bool:
+        """Keep *entry* under *key* only where there is none; of many at once, exactly one is told True.
+
+        False may also mean that the caller's own earlier try got through, so an entry should name its owner.
+        """
         ...
 
 
@@ -230,6 +268,10 @@ class JobStore(Protocol):
         """Return all jobs of *partitions*."""
         ...
 
+    def jobs_of(self, project_id: str, /) -> Iterable[Job]:
+        """Return the jobs of one project."""
+        ...
+
 
 @runtime_checkable
 class JobQueue(Protocol):
@@ -245,8 +287,67 @@ class JobQueue(Protocol):
 
 
 @runtime_checkable
+class CreditStore(Protocol):
+    """Keeps the accounts of this worker's partitions, and remembers every change for the next worker."""
+
+    def account(self, user_id: str, /) -> Account:
+        """Return the account, which is empty where nobody has asked for it yet."""
+        ...
+
+    def entry(self, user_id: str, name: str, /) -> Entry | None:
+        """Return the entry *name* of the account, or None where there is none."""
+        ...
+
+    def put(self, account: Account, /) -> None:
+        """Keep *account* and its last entry, both or neither; only while handling a message of its user."""
+        ...
+
+
+@runtime_checkable
+class ErrandStore(Protocol):
+    """Keeps the errands of this worker's partitions, and remembers every change for the next worker."""
+
+    def get(self, user_id: str, project_id: str, /) -> Errand | None:
+        """Return the latest errand of the project, or None where there is none."""
+        ...
+
+    def put(self, errand: Errand, /) -> None:
+        """Keep *errand* as the latest of its project; only while handling a message of its user."""
+        ...
+
+    def unanswered(self, partitions: Collection[int], /) -> Iterable[Errand]:
+        """Return the errands of *partitions* that the ledger has not answered yet."""
+        ...
+
+
+@runtime_checkable
+class ErrandQueue(Protocol):
+    """Where errands wait for this worker to run them. Answers at once."""
+
+    def take(self, errand: Errand, /) -> None:
+        """Run *errand*, in place of an older one of its project."""
+        ...
+
+
+@runtime_checkable
+class CreditLedger(Protocol):
+    """Another company's ledger of credits. To ask it again for the same order changes nothing there.
+
+    Both raise `ProviderFailure` where there is no clear answer.
+    """
+
+    async def reserve(self, order: ReserveCredits, /) -> CreditsReserved | CreditsRefused:
+        """Hold what the project still needs, and release what an older version of it held."""
+        ...
+
+    async def settle(self, order: SettleCredits, /) -> CreditsSettled:
+        """Charge what the project has spent in all, and hold nothing for it."""
+        ...
+
+
+@runtime_checkable
 class Publisher(Protocol):
-    """Sends messages to the topics that carry them, keyed by project."""
+    """Sends messages to the topics that carry them, keyed by project or by user."""
 
     async def publish(self, message: Message, /) -> None:
         """Send *message*; the offset of what caused it waits until the broker has it."""
@@ -271,4 +372,8 @@ class Offers(Protocol):
 
     def offer_for(self, want: Want, /) -> Offer:
         """Return who makes what *want* asks for: the wished provider, or the configured one."""
+        ...
+
+    def fallback_for(self, job: Job, /) -> Offer | None:
+        """Return who may make the asset of *job*, whose provider cannot be had, or None."""
         ...

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, Literal, Self, assert_never
 
-from models.commands import CancelScene, SceneCommand
-from models.errors import UnknownScene
+from models.commands import CancelScene, ResolveSubmit, SceneCommand
+from models.errors import ErrorCode, UnknownScene
 from models.events import (
+    ConfirmationAnswered,
+    ConfirmationNeeded,
+    CreditsRequested,
     Event,
     ProjectAccepted,
     ProjectCancelled,
@@ -18,16 +21,17 @@ from models.events import (
     ProjectFailed,
     ProjectResumed,
     Receipt,
+    ReceiptChanged,
     RenderRequested,
     SceneCompleted,
     SceneFailed,
     SceneProgressed,
     ScenesRequested,
 )
-from models.identifiers import FILM, scene_id
+from models.identifiers import CREDITS, FILM, scene_id
 from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, moved
 from models.request import ProjectRequest
-from models.scene import Scene, film_command, scene_command
+from models.scene import Answer, Scene, film_command, scene_command
 from models.values import Moment, Value
 from models.work import Tally
 
@@ -44,6 +48,17 @@ class Resumption(Value):
     command_id: str
     moment: Moment
     kept: Tally
+    changed: bool = False
+    """Whether the request was changed with it."""
+
+
+class Reservation(Value):
+    """What the ledger of credits was asked to hold last, in micro-dollars, and why it refused, if it did."""
+
+    number: int
+    moment: Moment
+    micros: int
+    refused: ErrorCode | None = None
 
 
 class Project(Value):
@@ -59,6 +74,9 @@ class Project(Value):
     updated_at: datetime
     finished: Moment | None = None
     resumed: Resumption | None = None
+    reservation: Reservation | None = None
+    cancelled_at: Receipt | None = None
+    """The receipt at the moment of the cancellation; the one of today may count more."""
     carried_out: tuple[str, ...] = ()
     """The ids of the latest commands that resumed the work: one that comes again is not carried out again."""
 
@@ -91,6 +109,10 @@ class Project(Value):
             case ScenesRequested():
                 project = self._enter(ProjectState.GENERATING_SCENES)
                 return project.with_parts(*(project.part(scene).start(moment) for scene in event.scene_ids))
+            case CreditsRequested():
+                number = self.reservation.number + 1 if self.reservation else 1
+                asked = Reservation(number=number, moment=moment, micros=event.micros)
+                return self.model_copy(update={"reservation": asked})
             case RenderRequested():
                 return self._enter(ProjectState.RENDERING).with_parts(self.film.start(moment))
             case SceneProgressed():
@@ -99,23 +121,49 @@ class Project(Value):
                 return self.with_parts(self.part(event.scene_id).finish(event, moment))
             case ProjectDelayed():
                 return self.with_parts(self.part(event.scene_id).model_copy(update={"delayed": moment}))
+            case ConfirmationNeeded():
+                return self.with_parts(self.part(event.scene_id).wonder(event.question, moment))
+            case ConfirmationAnswered():
+                answer = Answer(
+                    command_id=event.command_id,
+                    decision=event.decision,
+                    provider_task_id=event.provider_task_id,
+                    moment=moment,
+                )
+                return self.with_parts(self.part(event.scene_id).answer(event.question.job_id, answer))
+            case ReceiptChanged():
+                part = self.part(event.scene_id)
+                return self.with_parts(part.settle(event.tally, event.revision, moment))
             case ProjectResumed():
                 resumed = Resumption(
-                    reason=event.reason, command_id=event.command_id, moment=moment, kept=event.kept
+                    reason=event.reason,
+                    command_id=event.command_id,
+                    moment=moment,
+                    kept=event.kept,
+                    changed=event.request is not None,
                 )
                 target = ProjectState.GENERATING_SCENES if event.reason == "retry" else self.state
                 known = (*self.carried_out, event.command_id)[-_REMEMBERED:]
                 return self._enter(target).model_copy(
-                    update={"resumed": resumed, "finished": None, "carried_out": known}
+                    update={
+                        "resumed": resumed,
+                        "request": event.request or self.request,
+                        "finished": None,
+                        "carried_out": known,
+                    }
                 )
             case ProjectCompleted():
                 return self._end(ProjectState.COMPLETED, moment).with_parts(self.film.finish(event, moment))
             case ProjectFailed() if event.scene_id == FILM:
                 return self._end(ProjectState.FAILED, moment).with_parts(self.film.finish(event, moment))
+            case ProjectFailed() if event.scene_id == CREDITS and self.reservation:
+                refused = self.reservation.model_copy(update={"refused": event.error_code})
+                return self._end(ProjectState.FAILED, moment).model_copy(update={"reservation": refused})
             case ProjectFailed():
                 return self._end(ProjectState.FAILED, moment)
             case ProjectCancelled():
-                return self._end(ProjectState.CANCELLED, moment)
+                ended = self._end(ProjectState.CANCELLED, moment)
+                return ended.model_copy(update={"cancelled_at": event.receipt})
             case _:
                 assert_never(event)
 
@@ -149,6 +197,17 @@ class Project(Value):
                     for part in self.parts
                     if part.status is SceneStatus.IN_PROGRESS
                 )
+            case ConfirmationAnswered():
+                return (
+                    ResolveSubmit(
+                        project_id=self.project_id,
+                        job_id=event.question.job_id,
+                        attempt=event.question.attempt,
+                        call=event.question.call,
+                        decision=event.decision,
+                        provider_task_id=event.provider_task_id,
+                    ),
+                )
             case _:
                 return ()
 
@@ -156,6 +215,14 @@ class Project(Value):
     def is_open(self) -> bool:
         """Whether there is still work to do."""
         return self.state in OPEN
+
+    @property
+    def unused_reservation(self) -> Reservation | None:
+        """What the ledger was asked to hold, if no work has begun since."""
+        asked = self.reservation
+        if asked is None or any(p.changed and p.changed.version > asked.moment.version for p in self.parts):
+            return None
+        return asked
 
     @property
     def tally(self) -> Tally:
@@ -171,6 +238,7 @@ class Project(Value):
             reused=kept.bought + kept.cached,
             cached=tally.cached,
             orphaned=tally.orphaned,
+            fallback=tally.fallback,
             spent_usd=round(tally.spent_usd, 6),
             saved_usd=round(tally.saved_usd + kept.spent_usd - kept.orphaned_usd, 6),
         )

@@ -139,6 +139,7 @@ class SceneRequest(Value):
     picture: Annotated[str, _text(2048), _Printable, _Optional] | None = None
     duration_seconds: Annotated[_Seconds | None, Field(validate_default=True)] = None
     variation: Annotated[int | str | None, BeforeValidator(_variation)] = None
+    providers: Mapping[ProviderKind, Identifier] = Field(default_factory=dict[ProviderKind, str])
 
     @field_validator("duration_seconds")
     @classmethod
@@ -169,5 +170,6 @@ class ProjectRequest(Value):
     max_cost_usd: Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0)] | None = None
     voice: Annotated[str, _text(100), _Printable, _OneLine, _Optional] | None = None
     providers: Mapping[ProviderKind, Identifier] = Field(default_factory=dict[ProviderKind, str])
+    use_cache: Annotated[bool, Field(strict=True)] = True
     platform: Platform = Field(default_factory=_platform_for)
     scenes: Annotated[tuple[SceneRequest, ...], Field(min_length=1, max_length=MOST_SCENES)]

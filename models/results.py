@@ -6,7 +6,7 @@ from pydantic import Field
 
 from models.errors import ErrorCode
 from models.values import Value
-from models.work import Assets, Tally
+from models.work import Assets, Question, Tally
 
 
 class _SceneResult(Value):
@@ -17,6 +17,8 @@ class _SceneResult(Value):
     assets: Assets = Assets()
     tally: Tally = Tally()
     finished_jobs: int = 0
+    revision: int = 0
+    """Grows with every change to the jobs of the scene."""
     progress: float = 0.0
     """From 0 to 1, over all assets of the scene."""
 
@@ -46,6 +48,20 @@ class SceneDelayed(_SceneResult):
     type: Literal["SceneDelayed"] = "SceneDelayed"
 
 
+class SceneUnclear(_SceneResult):
+    """Nobody knows whether a paid call was accepted: a person must decide what follows."""
+
+    type: Literal["SceneUnclear"] = "SceneUnclear"
+    question: Question
+
+
+class SceneStopped(_SceneResult):
+    """The scene was cancelled; `tally` is what it has cost, as far as is known now."""
+
+    type: Literal["SceneStopped"] = "SceneStopped"
+
+
 SceneResult = Annotated[
-    SceneProgressed | SceneCompleted | SceneFailed | SceneDelayed, Field(discriminator="type")
+    SceneProgressed | SceneCompleted | SceneFailed | SceneDelayed | SceneUnclear | SceneStopped,
+    Field(discriminator="type"),
 ]

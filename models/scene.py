@@ -13,8 +13,10 @@ from models.values import Moment, Value
 from models.work import (
     Assets,
     ClipRequest,
+    Decision,
     ImageRequest,
     Offer,
+    Question,
     RenderedScene,
     RenderRequest,
     SpeechRequest,
@@ -22,11 +24,28 @@ from models.work import (
 )
 
 
+class Answer(Value):
+    """What a person decided about a question, by which command, and when."""
+
+    command_id: str
+    decision: Decision
+    provider_task_id: str | None
+    moment: Moment
+
+
+class Asked(Value):
+    """A question about a paid call of the scene, when it was asked, and its answer where there is one."""
+
+    question: Question
+    moment: Moment
+    answer: Answer | None = None
+
+
 class Scene(Value):
     """One scene, or the film as the last of all scenes: both are asked for, made and counted alike.
 
-    `changed` and `delayed` say when it last moved and was last delayed: the events of those moments can be
-    sent again from them.
+    `changed`, `delayed` and `settled` say when it last moved, was last delayed, and its cost last changed
+    after its end: the events of those moments can be sent again from them.
     """
 
     scene_id: str
@@ -39,6 +58,9 @@ class Scene(Value):
     error_code: ErrorCode | None = None
     changed: Moment | None = None
     delayed: Moment | None = None
+    asked: tuple[Asked, ...] = ()
+    revision: int = 0
+    settled: Moment | None = None
 
     def start(self, moment: Moment) -> Self:
         """Return the scene with a new attempt in progress; what is already stored stays."""
@@ -50,6 +72,7 @@ class Scene(Value):
             finished_jobs=0,
             error_code=None,
             delayed=None,
+            asked=(),
         )
 
     def progressed(self, event: SceneProgressed) -> Self:
@@ -58,6 +81,7 @@ class Scene(Value):
             update={
                 "progress": event.progress,
                 "finished_jobs": event.finished_jobs,
+                "revision": event.revision,
                 "assets": event.assets,
                 "tally": event.tally,
             }
@@ -83,6 +107,35 @@ class Scene(Value):
             case _:
                 assert_never(event)
 
+    def wonder(self, question: Question, moment: Moment) -> Self:
+        """Return the scene with a *question* for a person."""
+        return self.model_copy(update={"asked": (*self.asked, Asked(question=question, moment=moment))})
+
+    def answer(self, job_id: str, answer: Answer) -> Self:
+        """Return the scene with the question about the job answered."""
+        return self.model_copy(
+            update={
+                "asked": tuple(
+                    each.model_copy(update={"answer": answer})
+                    if each.question.job_id == job_id and each.answer is None
+                    else each
+                    for each in self.asked
+                )
+            }
+        )
+
+    @property
+    def open_questions(self) -> tuple[Question, ...]:
+        """What a person must decide before the scene can go on; the latest about each job."""
+        if self.status is not SceneStatus.IN_PROGRESS:
+            return ()
+        latest = {each.question.job_id: each for each in self.asked}
+        return tuple(each.question for each in latest.values() if each.answer is None)
+
+    def settle(self, tally: Tally, revision: int, moment: Moment) -> Self:
+        """Return the scene, which is over, with what it has really cost."""
+        return self.model_copy(update={"tally": tally, "revision": revision, "settled": moment})
+
     def _move(self, status: SceneStatus, moment: Moment, **changes: object) -> Self:
         moved(SCENE_TRANSITIONS, self.status, status, subject=self.scene_id)
         return self.model_copy(update={**changes, "status": status, "changed": moment})
@@ -90,7 +143,7 @@ class Scene(Value):
 
 def wants_of(scene: SceneRequest, project: ProjectRequest) -> tuple[Want, ...]:
     """Tell which assets *scene* needs: its picture or clip first, then its narration, if it has any."""
-    chosen = {str(kind): provider for kind, provider in project.providers.items()}
+    chosen = {str(kind): name for kind, name in (*project.providers.items(), *scene.providers.items())}
     requests: list[ImageRequest | ClipRequest | SpeechRequest] = []
     seed = _seed(scene.variation)
     if scene.visual is Visual.CLIP:
@@ -116,7 +169,10 @@ def wants_of(scene: SceneRequest, project: ProjectRequest) -> tuple[Want, ...]:
         )
     if scene.narration:
         requests.append(SpeechRequest(text=scene.narration, language=project.language, voice=project.voice))
-    return tuple(Want(request=request, provider=chosen.get(request.kind)) for request in requests)
+    return tuple(
+        Want(request=request, provider=chosen.get(request.kind), use_cache=project.use_cache)
+        for request in requests
+    )
 
 
 def estimated_cost(project: ProjectRequest, offer_for: Callable[[Want], Offer]) -> float:
@@ -132,6 +188,7 @@ def scene_command(project_id: str, scene: Scene, request: ProjectRequest, number
         scene_id=scene.scene_id,
         attempt=scene.attempt,
         user_id=request.user_id,
+        budget_usd=request.max_cost_usd,
         wants=wants_of(request.scenes[number], request),
     )
 

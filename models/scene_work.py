@@ -1,7 +1,8 @@
 """From a request for a scene to its jobs, and from the jobs back to a result."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Final
 
 from models import results
 from models.commands import RequestScene, Want
@@ -10,6 +11,17 @@ from models.job import Job
 from models.lifecycle import JobStatus, SubmitState
 from models.results import SceneResult
 from models.work import Assets, Offer, Tally
+
+_UNAVAILABLE: Final = frozenset(
+    {
+        ErrorCode.PROVIDER_UNAVAILABLE,
+        ErrorCode.PROVIDER_RATE_LIMITED,
+        ErrorCode.PROVIDER_QUOTA_EXHAUSTED,
+        ErrorCode.PROVIDER_AUTH,
+        ErrorCode.PROVIDER_MODEL_RETIRED,
+    }
+)
+"""Failures that speak of the provider, not of what it was asked for."""
 
 
 def jobs_for(command: RequestScene, offer_for: Callable[[Want], Offer], *, now: datetime) -> tuple[Job, ...]:
@@ -22,6 +34,8 @@ def jobs_for(command: RequestScene, offer_for: Callable[[Want], Offer], *, now: 
             scene_attempt=command.attempt,
             offer=offer_for(want),
             request=want.request,
+            use_cache=want.use_cache,
+            budget_usd=command.budget_usd,
             created_at=now,
         )
         for want in command.wants
@@ -41,16 +55,40 @@ def taken_up(known: Job | None, wanted: Job) -> Job:
     # What is finished stays, also where another provider would make it today.
     is_kept = known.status is JobStatus.SUCCEEDED and known.request == wanted.request
     if is_kept or (not known.finished and known.fingerprint == wanted.fingerprint):
-        return known.model_copy(update={"scene_attempt": wanted.scene_attempt, "version": known.version + 1})
+        return known.model_copy(
+            update={
+                "scene_attempt": wanted.scene_attempt,
+                "budget_usd": wanted.budget_usd,
+                "version": known.version + 1,
+            }
+        )
     return known.again(wanted)
 
 
+def exceeds_budget(job: Job, all_jobs: Iterable[Job]) -> bool:
+    """Tell whether the call that *job* announces would cost more than is left for its project.
+
+    *all_jobs* are those of the project, with *job* as it was before the announcement.
+    """
+    if job.budget_usd is None or job.offer.cost_usd == 0.0:
+        return False
+    committed = sum(each.committed_usd for each in all_jobs)
+    return round(committed + job.offer.cost_usd, 6) > job.budget_usd
+
+
+def is_worth_a_fallback(job: Job) -> bool:
+    """Tell whether another provider may be asked: this one surely took nothing, and cannot be had."""
+    return job.status is JobStatus.FAILED and job.stands_in_for is None and job.error_code in _UNAVAILABLE
+
+
 def result_of(jobs: Sequence[Job]) -> SceneResult | None:
-    """Tell how the scene of *jobs* stands; None where it was cancelled or has no job."""
+    """Tell how the scene of *jobs* stands; None where it has no job."""
     attempt = max((job.scene_attempt for job in jobs), default=0)
     current = [job for job in jobs if job.scene_attempt == attempt]
-    if not current or any(job.status is JobStatus.CANCELLED for job in current):
+    if not current:
         return None
+    if any(job.status is JobStatus.CANCELLED for job in current):
+        return results.SceneStopped.model_validate(_standing(jobs, current))
     if all(job.status is JobStatus.SUCCEEDED for job in current):
         return results.SceneCompleted.model_validate(_standing(jobs, current))
     if all(job.finished for job in current):
@@ -70,6 +108,13 @@ def delay_of(jobs: Sequence[Job]) -> SceneResult | None:
     return results.SceneDelayed.model_validate(_standing(jobs, current)) if current else None
 
 
+def doubt_of(job: Job) -> SceneResult | None:
+    """Tell what a person must decide for *job* to go on, if anything."""
+    if job.question is None:
+        return None
+    return results.SceneUnclear.model_validate({**_standing([job], [job]), "question": job.question})
+
+
 def _standing(jobs: Sequence[Job], current: Sequence[Job]) -> dict[str, object]:
     assets = Assets()
     for job in current:
@@ -82,5 +127,6 @@ def _standing(jobs: Sequence[Job], current: Sequence[Job]) -> dict[str, object]:
         "assets": assets,
         "tally": sum((job.tally for job in jobs), Tally()),
         "finished_jobs": sum(job.finished for job in current),
+        "revision": sum(job.version for job in jobs),
         "progress": sum(1.0 if job.finished else job.progress or 0.0 for job in current) / len(current),
     }

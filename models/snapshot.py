@@ -4,11 +4,12 @@ from datetime import datetime
 
 from models.errors import ErrorCode
 from models.events import Receipt
-from models.lifecycle import JobStatus, ProjectState, SceneStatus
+from models.lifecycle import JobStatus, ProjectState, SceneStatus, SubmitState
 from models.messages import message_for
 from models.project import Project
 from models.scene import Scene
 from models.values import Value
+from models.work import Question
 
 
 class SceneSnapshot(Value):
@@ -23,6 +24,8 @@ class SceneSnapshot(Value):
     seconds: float | None
     progress: float
     delayed: bool
+    questions: tuple[Question, ...] = ()
+    """What a person must decide by ApproveResend before the scene can go on."""
     error_code: ErrorCode | None
     message: str
 
@@ -82,6 +85,7 @@ def _scene(scene: Scene, project: Project) -> SceneSnapshot:
         seconds=scene.assets.seconds,
         progress=scene.progress,
         delayed=_waits(scene),
+        questions=scene.open_questions if project.is_open else (),
         error_code=scene.error_code,
         message=_scene_message(scene, project),
     )
@@ -93,14 +97,21 @@ def _scene_message(scene: Scene, project: Project) -> str:
         return message_for(project.state, language)
     if scene.error_code is not None:
         return message_for(scene.error_code, language)
+    if project.is_open and scene.open_questions:
+        return message_for(SubmitState.NEEDS_CONFIRMATION, language)
     return message_for(JobStatus.DELAYED if _waits(scene) else scene.status, language)
 
 
 def _project_message(project: Project) -> str:
     language = project.request.language
+    if project.is_open and any(part.open_questions for part in project.parts):
+        return message_for(SubmitState.NEEDS_CONFIRMATION, language)
     if project.is_open and any(_waits(part) for part in project.parts):
         return message_for(JobStatus.DELAYED, language)
     if project.state is ProjectState.FAILED:
+        asked = project.unused_reservation
+        if asked is not None and asked.refused is not None:
+            return message_for(asked.refused, language)
         codes = [part.error_code for part in project.parts if part.error_code is not None]
         return message_for(codes[0] if codes else project.state, language)
     return message_for(project.state, language)

@@ -1,5 +1,6 @@
 """What is asked of a provider, and what comes back: the requests, the outputs, and what they cost."""
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, Self, assert_never
 
@@ -135,6 +136,8 @@ class Tally(Value):
     bought: int = 0
     cached: int = 0
     orphaned: int = 0
+    fallback: int = 0
+    """Those of `bought` that another provider made than the one that was asked first."""
     spent_usd: float = 0.0
     saved_usd: float = 0.0
     orphaned_usd: float = 0.0
@@ -145,6 +148,7 @@ class Tally(Value):
             bought=self.bought + other.bought,
             cached=self.cached + other.cached,
             orphaned=self.orphaned + other.orphaned,
+            fallback=self.fallback + other.fallback,
             spent_usd=self.spent_usd + other.spent_usd,
             saved_usd=self.saved_usd + other.saved_usd,
             orphaned_usd=self.orphaned_usd + other.orphaned_usd,
@@ -157,3 +161,32 @@ class Offer(Value):
     provider: str
     model: str
     cost_usd: float = 0.0
+
+
+class Decision(StrEnum):
+    """What a person decides about a paid call of which nobody knows whether it was accepted."""
+
+    RESEND = "resend"
+    ADOPT = "adopt"
+    GIVE_UP = "give_up"
+
+
+class Question(Value):
+    """A paid call of which nobody knows whether it was accepted: a person must decide what follows.
+
+    `cost_usd` is what the call may have cost already, and what another one would cost; unanswered by `until`,
+    the job is given up.
+    """
+
+    job_id: str
+    attempt: int
+    call: int
+    provider: str
+    model: str
+    cost_usd: float
+    until: datetime
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Names the call that the question is about."""
+        return self.job_id, self.attempt, self.call

@@ -22,6 +22,7 @@ class Account(BaseModel):
     image_model: str = Field(default="", description="The same for pictures only.")
     speech_model: str = Field(default="", description="The same for speech only.")
     resolution: str = Field(default="", description="The resolution or quality that is ordered.")
+    service_tier: str = Field(default="", description="The service tier, where there are some (ark: flex).")
     voice: str = Field(default="", description="The voice that speaks.")
     usd_per_second: float | None = Field(
         default=None, ge=0, description="What a second of clip costs, in US dollars."

@@ -76,13 +76,17 @@ class Admission:
         )
 
     def _provider_faults(self, draft: Draft) -> Iterator[Fault]:
-        for kind, name in draft.request.providers.items():
-            known = sorted(self._known_providers.get(kind, ()))
-            if name not in known:
-                near = nearest(name, known)
-                advice = f"did you mean {near}?" if near else f"there is {', '.join(known) or 'none'}"
-                why = self._why_unknown(name, kind) or f"no such provider is set up; {advice}"
-                yield fault(("providers", kind), "unknown_provider", f"is {shown(name)}, and {why}")
+        chosen: list[tuple[Place, Mapping[Any, str]]] = [(("providers",), draft.request.providers)]
+        for index, scene in enumerate(draft.request.scenes):
+            chosen.append((("scenes", index, "providers"), scene.providers))
+        for place, names in chosen:
+            for kind, name in names.items():
+                known = sorted(self._known_providers.get(kind, ()))
+                if name not in known:
+                    near = nearest(name, known)
+                    advice = f"did you mean {near}?" if near else f"there is {', '.join(known) or 'none'}"
+                    why = self._why_unknown(name, kind) or f"no such provider is set up; {advice}"
+                    yield fault((*place, kind), "unknown_provider", f"is {shown(name)}, and {why}")
 
     def _model_faults(self, draft: Draft) -> Iterator[Fault]:
         """Find what the chosen models cannot do; what is the project's is told once for all scenes."""

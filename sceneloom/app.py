@@ -9,14 +9,19 @@ from typing import Any
 import faust
 from faust.types import EventT
 
+from agents.credits import CreditsAgent
+from agents.errands import ErrandsAgent
 from agents.projects import ProjectsAgent
 from agents.recovery import RecoveryAgent
 from agents.scenes import ScenesAgent
+from models.errands import Errand
 from models.errors import DomainError
 from models.job import Job
+from models.ports import CreditLedger, Publisher
 from models.project import Project
 from sceneloom import intake
 from sceneloom.codec import RowCodec, version_of
+from sceneloom.credits.courier import CreditCourier
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
 from sceneloom.logs import configure_logging
@@ -25,7 +30,11 @@ from sceneloom.publisher import TopicPublisher
 from sceneloom.runner import JobRunner
 from sceneloom.settings import Settings
 from sceneloom.topics import (
+    CREDIT_REQUESTS,
+    CREDIT_RESULTS,
+    CREDITS_TABLE,
     DEAD_LETTERS,
+    ERRANDS_TABLE,
     JOB_EVENTS,
     JOBS_TABLE,
     PROJECT_REQUESTS,
@@ -35,6 +44,9 @@ from sceneloom.topics import (
     app_name,
     topic_name,
 )
+from tables.credits import CreditTable
+from tables.credits import Row as CreditRow
+from tables.errands import ErrandTable
 from tables.jobs import JobTable
 from tables.projects import ProjectTable
 
@@ -65,11 +77,16 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         owns=custody.owns,
         taken=jobs.task_ids,
         grace_seconds=settings.list_grace_seconds,
+        confirm_seconds=settings.confirm_seconds,
     )
     recovery = RecoveryAgent(projects=projects, jobs=jobs, queue=runner, publisher=publisher)
-    custody.entrust(runner, recovery, outside.closers)
+    with_credits = settings.credits != "off"
     projects_agent = ProjectsAgent(
-        projects=projects, publisher=publisher, admission=outside.admission, clock=outside.clock
+        projects=projects,
+        publisher=publisher,
+        admission=outside.admission,
+        clock=outside.clock,
+        credited=outside.workshop if with_credits else None,
     )
     scenes_agent = ScenesAgent(
         jobs=jobs, queue=runner, publisher=publisher, offers=outside.workshop, clock=outside.clock
@@ -79,7 +96,7 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         delivery,
         settings,
         agent=projects_agent,
-        topics=(PROJECT_REQUESTS, SCENE_RESULTS),
+        topics=(PROJECT_REQUESTS, SCENE_RESULTS, *([CREDIT_RESULTS] if with_credits else [])),
         read=intake.read_for_projects,
     )
     _listen(
@@ -90,6 +107,14 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         topics=(SCENE_REQUESTS, JOB_EVENTS),
         read=intake.read_for_scenes,
     )
+    courier = None
+    if settings.credits == "table":
+        _keep_credits(app, delivery, settings, publisher)
+    elif outside.ledger is not None:
+        courier = _ask_ledger(
+            app, delivery, settings, publisher=publisher, ledger=outside.ledger, owns=custody.owns
+        )
+    custody.entrust(runner, recovery, outside.closers, courier=courier)
 
     async def take_custody() -> None:
         await app.add_runtime_dependency(custody)
@@ -97,6 +122,32 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     app.task(take_custody)
     app.task(_wake_carefully(delivery))
     return app
+
+
+def _keep_credits(app: faust.App, delivery: Delivery, settings: Settings, publisher: Publisher) -> None:
+    """Let the credits agent be the ledger."""
+    table = CreditTable(_table(delivery, settings, CREDITS_TABLE, CreditRow))
+    agent = CreditsAgent(credits_table=table, publisher=publisher)
+    read = intake.read_for_credits
+    _listen(app, delivery, settings, agent=agent, topics=(CREDIT_REQUESTS,), read=read)
+
+
+def _ask_ledger(
+    app: faust.App,
+    delivery: Delivery,
+    settings: Settings,
+    *,
+    publisher: Publisher,
+    ledger: CreditLedger,
+    owns: Callable[[str], bool],
+) -> CreditCourier:
+    """Let the errands agent and its courier ask another company's ledger."""
+    errands = ErrandTable(_table(delivery, settings, ERRANDS_TABLE, Errand), partitions=settings.partitions)
+    courier = CreditCourier(ledger=ledger, errands=errands, publisher=publisher, owns=owns)
+    agent = ErrandsAgent(errands=errands, courier=courier, publisher=publisher)
+    read = intake.read_for_errands
+    _listen(app, delivery, settings, agent=agent, topics=(CREDIT_REQUESTS,), read=read)
+    return courier
 
 
 def _wake_carefully(delivery: Delivery) -> Callable[[], Awaitable[None]]:
@@ -147,7 +198,7 @@ def _listen(
     app.agent(channel, name=agent.name)(consume)
 
 
-def _table(delivery: Delivery, settings: Settings, name: str, row: type[Project] | type[Job]) -> Any:
+def _table(delivery: Delivery, settings: Settings, name: str, row: Any) -> Any:
     return delivery.table(
         name,
         partitions=settings.partitions,

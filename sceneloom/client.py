@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Self
 
 import orjson
@@ -18,6 +19,7 @@ from aiokafka.errors import KafkaError
 from pydantic import TypeAdapter, ValidationError
 
 from models.commands import ProjectCommand, RequestScene
+from models.credit_messages import GrantCredits
 from models.events import CommandRefused, ProjectRejected
 from models.job_events import JobEvent
 from models.snapshot import ProjectSnapshot
@@ -29,6 +31,7 @@ from sceneloom.topics import (
     PROJECT_EVENTS,
     PROJECT_STATES,
     SCENE_REQUESTS,
+    key_of,
     partition_of,
     topic_name,
     topic_of,
@@ -69,7 +72,7 @@ class PublicEvent:
         return {**self.attributes, "datacontenttype": "application/json", "data": dict(self.data)}
 
 
-async def send(settings: Settings, command: ProjectCommand) -> None:
+async def send(settings: Settings, command: ProjectCommand | GrantCredits) -> None:
     """Publish *command* and return when the broker has it. Raises `BrokerUnreachable`, `TopicsMissing`."""
     topic = topic_name(settings, topic_of(command))
     await partition_counts(settings, [topic])
@@ -81,7 +84,7 @@ async def send(settings: Settings, command: ProjectCommand) -> None:
     try:
         async with asyncio.timeout(2 * ANSWER_SECONDS):
             await producer.start()
-            await producer.send_and_wait(topic, encode(command), key=command.project_id.encode())
+            await producer.send_and_wait(topic, encode(command), key=key_of(command).encode())
     except (KafkaError, TimeoutError, OSError) as exc:
         raise BrokerUnreachable(settings.bootstrap) from exc
     finally:
@@ -101,6 +104,7 @@ async def read_state(settings: Settings, project_id: str) -> ProjectSnapshot | N
 class Reader:
     """Reads topics from their beginning, those in `only_new` from their end; of one project, if it is named.
 
+    With *since*, only what was written at that time or later.
     Entering raises `BrokerUnreachable` and `TopicsMissing`.
     """
 
@@ -110,8 +114,10 @@ class Reader:
         *topics: str,
         only_new: Collection[str] = (),
         project_id: str | None = None,
+        since: datetime | None = None,
     ) -> None:
         self._settings = settings
+        self._since = since
         self._topics = [topic_name(settings, topic) for topic in (*topics, *only_new)]
         self._only_new = [topic_name(settings, topic) for topic in only_new]
         self._key = None if project_id is None else project_id.encode()
@@ -131,9 +137,7 @@ class Reader:
                 await self._consumer.start()
                 self._consumer.assign(partitions)
                 self._ends = await self._consumer.end_offsets(partitions)
-                for partition, end in self._ends.items():
-                    if partition.topic in self._only_new:
-                        self._consumer.seek(partition, end)
+                await self._skip()
         except (KafkaError, TimeoutError, OSError) as exc:
             await self._consumer.stop()
             raise BrokerUnreachable(self._settings.bootstrap) from exc
@@ -148,6 +152,19 @@ class Reader:
         return [
             TopicPartition(topic, partition_of(self._project_id, count)) for topic, count in counts.items()
         ]
+
+    async def _skip(self) -> None:
+        """Go past what is not wanted."""
+        first: Mapping[TopicPartition, Any] = {}
+        if self._since is not None:
+            milliseconds = int(self._since.timestamp() * 1000)
+            first = await self._consumer.offsets_for_times(dict.fromkeys(self._ends, milliseconds))
+        for partition, end in self._ends.items():
+            if partition.topic in self._only_new:
+                self._consumer.seek(partition, end)
+            elif self._since is not None:
+                found = first.get(partition)
+                self._consumer.seek(partition, end if found is None else found.offset)
 
     async def history(self) -> AsyncIterator[ConsumerRecord]:
         """Yield what was there when the reader was entered; read it to its end before `news`."""

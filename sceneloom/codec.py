@@ -38,14 +38,14 @@ def decode(adapter: TypeAdapter[T], content: bytes | None) -> T:
 
 
 class RowCodec(Codec):
-    """Reads and writes the rows of one table."""
+    """Reads and writes the rows of one table, which hold a `Value` or one of several."""
 
-    def __init__(self, row: type[Value]) -> None:
+    def __init__(self, row: Any) -> None:
         super().__init__()
-        self._row = row
+        self._row: TypeAdapter[Value] = TypeAdapter(row)
 
     def _loads(self, s: bytes) -> Any:
-        return self._row.model_validate_json(s)
+        return self._row.validate_json(s)
 
     def _dumps(self, s: Any) -> bytes:
         return encode(cast("Value", s))

@@ -10,6 +10,7 @@ import structlog
 from mode import Service
 
 from agents.recovery import RecoveryAgent
+from sceneloom.credits.courier import CreditCourier
 from sceneloom.runner import JobRunner
 from sceneloom.topics import partition_of
 
@@ -39,20 +40,31 @@ class Custody(Service):
         self._held: frozenset[int] = frozenset()
 
     def entrust(
-        self, runner: JobRunner, recovery: RecoveryAgent, closers: Sequence[Callable[[], Awaitable[None]]]
+        self,
+        runner: JobRunner,
+        recovery: RecoveryAgent,
+        closers: Sequence[Callable[[], Awaitable[None]]],
+        *,
+        courier: CreditCourier | None = None,
     ) -> None:
         """Name who works on the partitions, and what is to be closed at the end."""
         self._runner = runner
+        self._courier = courier
         self._recovery = recovery
         self._closers = closers
 
-    def owns(self, project_id: str) -> bool:
-        """Tell whether this worker holds the partition of the project right now, with its table recovered."""
-        return self._is_settled and partition_of(project_id, self._partitions) in self._active()
+    def owns(self, key: str) -> bool:
+        """Tell whether this worker holds the partition of *key* right now, with its tables recovered.
+
+        The key is a project's id or a user's: all keyed topics have their partitions on the same workers.
+        """
+        return self._is_settled and partition_of(key, self._partitions) in self._active()
 
     async def on_start(self) -> None:
-        """Start the runner with the worker."""
+        """Start those who work on the partitions with the worker."""
         await self.add_runtime_dependency(self._runner)
+        if self._courier is not None:
+            await self.add_runtime_dependency(self._courier)
 
     async def on_shutdown(self) -> None:
         """Close what the worker has opened, once the runner has stopped."""
@@ -77,7 +89,7 @@ class Custody(Service):
     async def _watch(self) -> None:
         while not self.should_stop:
             if not self._is_settled:
-                self._runner.release()
+                self._release()
             elif self._rebalances != self._app.rebalancing_count:
                 await self._take_over()
             await asyncio.sleep(_TICK_SECONDS)
@@ -87,7 +99,9 @@ class Custody(Service):
         active = self._active()
         new = active - self._held
         self._held = active
-        self._runner.release()
+        self._release()
+        if self._courier is not None:
+            self._courier.take_over(active)
         jobs, projects = await self._recovery.take_over(active, new=new)
         _log.info(
             "custody.partitions",
@@ -96,6 +110,11 @@ class Custody(Service):
             open_jobs=jobs,
             interrupted_projects=projects,
         )
+
+    def _release(self) -> None:
+        self._runner.release()
+        if self._courier is not None:
+            self._courier.release()
 
     @property
     def _is_settled(self) -> bool:

@@ -14,8 +14,13 @@ ERROR: Final = "sceneloom-error"
 REASON: Final = "sceneloom-reason"
 OMITTED: Final = "sceneloom-omitted"
 """Present where the value could not be copied: its size in bytes."""
+REPLAYED: Final = "sceneloom-replayed"
+"""On a message that was sent again: the offset of the dead letter that it came from."""
 
-_OURS: Final = frozenset({TOPIC, PARTITION, OFFSET, TIMESTAMP, ERROR, REASON, OMITTED})
+_OF_A_DEATH: Final = frozenset({TOPIC, PARTITION, OFFSET, TIMESTAMP, ERROR, REASON, OMITTED})
+OURS: Final = _OF_A_DEATH | {REPLAYED}
+"""Every header that is not the message's own."""
+
 _LONGEST_REASON: Final = 2000
 
 Headers = list[tuple[str, bytes]]
@@ -33,7 +38,7 @@ def headers_of(message: Message, error: Exception) -> Headers:
         ERROR: type(error).__name__,
         REASON: str(error)[:_LONGEST_REASON],
     }
-    kept = [(name, value) for name, value in original if name not in _OURS]
+    kept = [(name, value) for name, value in original if name not in _OF_A_DEATH]
     return kept + [(name, str(value).encode()) for name, value in ours.items()]
 
 

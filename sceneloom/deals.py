@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from models.faults import either
 from models.spelling import nearest
 from models.work import JobKind
 from sceneloom.accounts import Account
@@ -41,7 +42,14 @@ class Deal:
     model: str
     known: Model
     resolution: str
+    tier: str
     price: Price
+
+    @property
+    def deadline_seconds(self) -> float:
+        """How long a task is waited for at least."""
+        entry = self.service.entry
+        return entry.tiers.get(self.tier, entry.least_deadline_seconds)
 
 
 _OWN_PRICES: Final[Mapping[JobKind, Callable[[Account], tuple[float | None, str]]]] = MappingProxyType(
@@ -127,6 +135,7 @@ def _deal(name: str, account: Account, service: Service, model: str, known: Mode
         model=model,
         known=known,
         resolution=resolution,
+        tier=_tier(name, account, service),
         price=_price(name, account, model, known, resolution),
     )
 
@@ -138,6 +147,18 @@ def _model(settings: Settings, name: str, kind: JobKind, service: Service) -> st
         text = f"name the model at {entry.title}, as in {entry.model_hint}"
         raise ProviderMisset(f"{_variable(name)}_MODEL: {text}")
     return model
+
+
+def _tier(name: str, account: Account, service: Service) -> str:
+    """Return the service tier that was chosen, empty for the usual one."""
+    tiers = service.entry.tiers
+    if account.service_tier in {"", "default"}:
+        return ""
+    if account.service_tier not in tiers:
+        there = either(["default", *tiers])
+        text = f"{account.service_tier} is no tier of {service.entry.title}; use {there}"
+        raise ProviderMisset(f"{_variable(name)}_SERVICE_TIER: {text}")
+    return account.service_tier
 
 
 def _price(name: str, account: Account, model: str, known: Model, resolution: str) -> Price:

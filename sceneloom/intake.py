@@ -1,25 +1,33 @@
 """From the bytes on a topic to a message that an agent understands, or to the reason why it is none."""
 
 from collections.abc import Mapping
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import orjson
 
 from models.commands import SubmitProject
 from models.identifiers import event_id, is_identifier
+from models.ports import Message
 from models.video_job import is_video_job
 from sceneloom.codec import MAX_BYTES, Unreadable, decode
-from sceneloom.topics import PROJECTS_INPUT, SCENES_INPUT, ProjectsInput, ScenesInput, partition_of
+from sceneloom.topics import (
+    CREDIT_REQUESTS,
+    CREDITS_INPUT,
+    ERRANDS_INPUT,
+    PROJECTS_INPUT,
+    SCENES_INPUT,
+    CreditsInput,
+    ErrandsInput,
+    ProjectsInput,
+    ScenesInput,
+    key_of,
+    partition_of,
+    topic_of,
+)
 
+M = TypeVar("M", bound=Message)
 
-class _OfProject(Protocol):
-    @property
-    def project_id(self) -> str: ...
-
-
-M = TypeVar("M", bound=_OfProject)
-
-_COMMAND_TYPES: Final = "SubmitProject, CancelProject or RetryProject"
+_COMMAND_TYPES: Final = "SubmitProject, CancelProject, RetryProject or ApproveResend"
 
 
 FORWARDED: Final = "sceneloom-forwarded"
@@ -56,6 +64,16 @@ def read_for_scenes(key: bytes | None, value: bytes | None) -> ScenesInput:
     return _owned(key, decode(SCENES_INPUT, value))
 
 
+def read_for_credits(key: bytes | None, value: bytes | None) -> CreditsInput:
+    """Return the message for the credits agent. Raises `Unreadable`."""
+    return _owned(key, decode(CREDITS_INPUT, value))
+
+
+def read_for_errands(key: bytes | None, value: bytes | None) -> ErrandsInput:
+    """Return the message for the errands agent. Raises `Unreadable`."""
+    return _owned(key, decode(ERRANDS_INPUT, value))
+
+
 def _in_short(key: bytes | None, value: bytes | None) -> SubmitProject | None:
     if value is None or len(value) > MAX_BYTES:
         return None
@@ -77,7 +95,9 @@ def _in_short(key: bytes | None, value: bytes | None) -> SubmitProject | None:
 
 
 def _owned(key: bytes | None, message: M) -> M:
-    """Refuse a message under another key: its partition may belong to a worker without that project."""
-    if key is None or key.decode(errors="replace") != message.project_id:
-        raise Unreadable(f"the key must be the project id, {message.project_id}, and is {key!r}")
+    """Refuse a message under another key: its partition may belong to a worker without that row."""
+    wanted = key_of(message)
+    if key is None or key.decode(errors="replace") != wanted:
+        what = "user id" if topic_of(message) == CREDIT_REQUESTS else "project id"
+        raise Unreadable(f"the key must be the {what}, {wanted}, and is {key!r}")
     return message

@@ -6,10 +6,13 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
-from models.ports import Admission, AssetStore, Clock
+import httpx
+
+from models.ports import Admission, AssetStore, Clock, CreditLedger
 from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
+from sceneloom.credits.http import HttpLedger
 from sceneloom.deals import ProviderMisset, why_unknown
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers import voices
@@ -57,6 +60,8 @@ class Outside:
     clock: Clock
     admission: Admission
     workshop: Workshop
+    ledger: CreditLedger | None = None
+    """Another company's ledger of credits, where the settings name one."""
     closers: Sequence[Closer] = ()
 
 
@@ -114,25 +119,48 @@ def connect(settings: Settings) -> Outside:
         *offline_suppliers(settings, assets, drawing=drawing, speaking=speaking, motion=motion),
         *paid_suppliers(settings, assets, client=client, clock=clock),
     ]
-    workshop = Workshop(suppliers=suppliers, usual=usual_providers(settings), assets=assets)
+    workshop = Workshop(
+        suppliers=suppliers,
+        usual=usual_providers(settings),
+        fallbacks=fallback_providers(settings),
+        assets=assets,
+    )
     return Outside(
         clock=clock,
         admission=create_admission(workshop, assets),
         workshop=workshop,
+        ledger=credit_ledger(settings, client, clock),
         closers=(motion.aclose, drawing.aclose, speaking.aclose, client.aclose),
     )
 
 
 def connect_worker(settings: Settings) -> Outside:
-    """Connect as `connect` does. Raises `ProviderMisset` too where nobody makes what requests leave open."""
+    """Connect as `connect` does. Raises `ProviderMisset` too where a provider that is chosen is not there."""
     outside = connect(settings)
-    for kind, name in usual_providers(settings).items():
-        known = outside.workshop.names(kind)
-        if name not in known:
-            there = ", ".join(sorted(known))
-            why = why_unknown(name, kind) or f"there is no provider {name}; there is {there}"
-            raise ProviderMisset(f"SCENELOOM_{kind.upper()}_PROVIDER: {why}")
+    chosen = {"PROVIDER": usual_providers(settings), "FALLBACK": fallback_providers(settings)}
+    for role, names in chosen.items():
+        for kind, name in names.items():
+            known = outside.workshop.names(kind)
+            if name not in known:
+                there = ", ".join(sorted(known))
+                why = why_unknown(name, kind) or f"there is no provider {name}; there is {there}"
+                raise ProviderMisset(f"SCENELOOM_{kind.upper()}_{role}: {why}")
     return outside
+
+
+def credit_ledger(settings: Settings, client: httpx.AsyncClient, clock: Clock) -> CreditLedger | None:
+    """Return the ledger that another company keeps, if it does. Raises `ValueError` for a wrong address."""
+    if settings.credits != "http":
+        return None
+    return HttpLedger(client, base_url=settings.credits_url, key=settings.credits_key, clock=clock)
+
+
+def without_store(settings: Settings) -> Outside:
+    """Make what `connect` makes, but on no asset store and nothing on disk: to ask it, not to work with it.
+
+    Raises `ValueError` as `connect` does.
+    """
+    return connect(settings.model_copy(update={"assets": "memory://", "assets_public_url": ""}))
 
 
 def create_admission(workshop: Workshop, assets: AssetStore) -> admission.Admission:
@@ -155,3 +183,13 @@ def usual_providers(settings: Settings) -> dict[JobKind, str]:
         JobKind.CLIP: settings.clip_provider,
         JobKind.RENDER: "ffmpeg",
     }
+
+
+def fallback_providers(settings: Settings) -> dict[JobKind, str]:
+    """Return who makes each kind of asset where the one that was asked is away, as far as anybody does."""
+    chosen = {
+        JobKind.IMAGE: settings.image_fallback,
+        JobKind.SPEECH: settings.speech_fallback,
+        JobKind.CLIP: settings.clip_fallback,
+    }
+    return {kind: name for kind, name in chosen.items() if name}

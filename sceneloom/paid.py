@@ -8,7 +8,7 @@ import httpx
 
 from models.ports import AssetStore, Clock
 from models.work import JobKind, Offer
-from sceneloom.deals import Deal, deals
+from sceneloom.deals import Deal, ProviderMisset, deals
 from sceneloom.providers.connection import Connection
 from sceneloom.settings import Settings
 from sceneloom.workshop.makers import ClipMaker, PictureMaker, SpeechMaker, fetch_from
@@ -21,14 +21,20 @@ def paid_suppliers(
 ) -> Iterator[Supplier]:
     """Return a supplier for each deal. Raises `ProviderMisset` for an account that cannot work."""
     for deal in deals(settings, clock.now().date()):
-        provider = deal.service.adapters[deal.kind](connection(deal, assets, client=client, clock=clock))
+        to = connection(deal, assets, client=client, clock=clock)
+        try:
+            provider = deal.service.adapters[deal.kind](to)
+        except ValueError as error:
+            raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_KEY: {error}") from error
         yield Supplier(
             kind=deal.kind,
             offer=Offer(provider=deal.name, model=deal.model, cost_usd=deal.price.call),
             maker=_MAKERS[deal.kind](provider, assets, settings.allow_private_downloads),
             repeatable=False,
             parallel=settings.parallel_paid,
+            per_minute=settings.paid_per_minute,
             poll_schedule=deal.service.entry.polls,
+            deadline_seconds=deal.deadline_seconds,
             usd_per_second=deal.price.second,
             usd_per_letter=deal.price.letter,
             limits=deal.known,
@@ -49,6 +55,7 @@ def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clo
         model=deal.model,
         resolution=deal.resolution,
         voice=account.voice,
+        tier=deal.tier,
         cost_usd=deal.price.call,
     )
 

@@ -1,4 +1,4 @@
-"""Sending our messages: each to the topic that carries it, keyed by its project."""
+"""Sending our messages: each to the topic that carries it, under its key."""
 
 from collections.abc import Mapping
 from typing import Final, Protocol
@@ -10,7 +10,7 @@ from cloudevents.core.v1.event import CloudEvent
 from models.ports import Message, PublicEvent
 from sceneloom.codec import encode
 from sceneloom.settings import Settings
-from sceneloom.topics import topic_name, topic_of
+from sceneloom.topics import key_of, topic_name, topic_of
 
 SOURCE: Final = "sceneloom"
 _log = structlog.get_logger(__name__)
@@ -41,7 +41,7 @@ class TopicPublisher:
             value, headers = cloud_event(message)
             await self._send(name, key=message.project_id, value=value, headers=headers)
         else:
-            await self._send(name, key=message.project_id, value=encode(message))
+            await self._send(name, key=key_of(message), value=encode(message))
 
 
 def cloud_event(event: PublicEvent) -> tuple[bytes, dict[str, bytes]]:

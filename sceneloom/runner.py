@@ -10,7 +10,7 @@ import contextvars
 import heapq
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,23 +18,33 @@ import structlog
 from mode import Service
 
 from models.errors import ErrorCode, ProviderFailure
-from models.identifiers import event_id
+from models.identifiers import event_id, share_of
 from models.job import Job
 from models.job_events import (
     JobEvent,
     JobFailed,
     JobPostponed,
     JobStillRunning,
+    JobStopped,
     JobSubmitted,
     JobSucceeded,
     PollStalled,
     SubmitIntended,
     SubmitOutcomeUnknown,
+    SubmitUnresolved,
 )
 from models.lifecycle import JobStatus, SubmitState
-from models.policy import GRACE_SECONDS, RECONCILE_SECONDS, next_poll, retry_delay
-from models.ports import Absent, Adopted, Clock, Publisher, TaskReport
+from models.policy import (
+    CONFIRM_SECONDS,
+    GRACE_SECONDS,
+    RECONCILE_SECONDS,
+    next_poll,
+    retry_delay,
+    slow_poll,
+)
+from models.ports import Absent, Adopted, Clock, Publisher, Several, TaskReport
 from models.work import Output, Source
+from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.delivery import DeliveryFailed
 from sceneloom.workshop.supplier import OutcomeUnknown
 from sceneloom.workshop.workshop import Workshop
@@ -71,7 +81,8 @@ class JobRunner(Service):
 
     `durable` returns once every row written so far is acknowledged by the broker; `owns` tells whether this
     worker still has the partition of a project. Both are asked right before a call that may cost money.
-    `taken` returns the task ids that jobs already have; a provider's list may lag by `grace_seconds`.
+    `taken` returns the task ids that jobs already have; a provider's list may lag by `grace_seconds`. A
+    person has `confirm_seconds` to decide about a call of which nothing tells whether it was accepted.
     """
 
     def __init__(
@@ -84,6 +95,7 @@ class JobRunner(Service):
         owns: Callable[[str], bool],
         taken: Callable[[], Collection[str]] = frozenset,
         grace_seconds: float = GRACE_SECONDS,
+        confirm_seconds: float = CONFIRM_SECONDS,
     ) -> None:
         super().__init__()
         self._workshop = workshop
@@ -93,6 +105,7 @@ class JobRunner(Service):
         self._owns = owns
         self._taken = taken
         self._grace = timedelta(seconds=grace_seconds)
+        self._confirm = timedelta(seconds=confirm_seconds)
         self._jobs: dict[str, Job] = {}
         self._due: list[tuple[datetime, int, str]] = []
         self._numbers = itertools.count()
@@ -113,23 +126,38 @@ class JobRunner(Service):
         """Work on *job* when it is due; one already in work is not started a second time."""
         if self._is_reported(job):
             return
-        self._jobs[job.job_id] = job
-        if job.job_id in self._written:
-            self._written[job.job_id].set()
-        elif job.job_id not in self._working:
+        name = job.job_id
+        before = self._jobs.get(name)
+        if before is not None and before.attempt != job.attempt:
+            self._let_go(before)
+        self._jobs[name] = job
+        if name in self._written:
+            self._written[name].set()
+        elif name not in self._working:
             self._push(job)
+        if job.status is JobStatus.CANCELLED:
+            self._give_up(job.job_id)
 
     def drop(self, job_id: str, /) -> None:
         """Stop working on the job; a call that may cost money still comes to its end."""
-        self._jobs.pop(job_id, None)
+        self._let_go(self._jobs.pop(job_id, None))
         self._due_of.pop(job_id, None)
         self._reported.pop(job_id, None)
         self._called.pop(job_id, None)
         self._collects.pop(job_id, None)
         self._looked_for.discard(job_id)
+        self._intended = {call for call in self._intended if call[0] != job_id}
+        self._give_up(job_id)
+
+    def _give_up(self, job_id: str) -> None:
         task = self._working.get(job_id)
         if task is not None and job_id not in self._paying:
             task.cancel()
+
+    def _let_go(self, job: Job | None) -> None:
+        """Let equal jobs be bought, as the attempt at *job* is over."""
+        if job is not None and self._workshop.is_shared(job):
+            self.add_future(self._workshop.let_go(job))
 
     def release(self) -> None:
         """Forget the queue, as partitions may have gone; calls in flight are still reported."""
@@ -193,6 +221,9 @@ class JobRunner(Service):
                 _log.info("runner.given_up", job=job.job_id)
         except DeliveryFailed:
             raise
+        except AssetStoreUnavailable as away:
+            _log.warning("runner.store_away", job=job.job_id, error=str(away), again_in=AGAIN_SECONDS)
+            again = AGAIN_SECONDS
         except Exception:  # noqa: BLE001 -- whatever it was, the job must not vanish
             _log.exception("runner.step_failed", job=job.job_id, again_in=AGAIN_SECONDS)
             again = AGAIN_SECONDS
@@ -210,23 +241,31 @@ class JobRunner(Service):
         """Put *job* into the queue, in place of an earlier entry of it."""
         due = self._due_at(job)
         if due is not None:
-            number = self._due_of[job.job_id] = next(self._numbers)
-            heapq.heappush(self._due, (due + timedelta(seconds=wait), number, job.job_id))
-            self._wake.set()
+            self._push_at(job, due + timedelta(seconds=wait))
+
+    def _push_at(self, job: Job, due: datetime) -> None:
+        name = job.job_id
+        number = self._due_of[name] = next(self._numbers)
+        heapq.heappush(self._due, (due, number, name))
+        self._wake.set()
 
     def _is_reported(self, job: Job) -> bool:
-        return self._reported.get(job.job_id) == _call(job)
+        return bool(self._reported) and self._reported.get(job.job_id) == _call(job)
 
     def _due_at(self, job: Job) -> datetime | None:
         now = self._clock.now()
         match job.submit:
-            case SubmitState.UNKNOWN:
+            case SubmitState.NEEDS_CONFIRMATION if job.status is not JobStatus.CANCELLED:
+                return job.confirm_until or now
+            case SubmitState.UNKNOWN | SubmitState.NEEDS_CONFIRMATION:
                 looked = job.job_id in self._looked_for
                 return now + timedelta(seconds=RECONCILE_SECONDS if looked else 0.0)
+            case SubmitState.ACCEPTED if job.status is JobStatus.CANCELLED:
+                return now + timedelta(seconds=RECONCILE_SECONDS if job.job_id in self._looked_for else 0.0)
             case SubmitState.ACCEPTED if job.submitted_at is not None:
-                schedule = self._workshop.poll_schedule(job)
-                slow = now + timedelta(seconds=schedule[-1])
-                return next_poll(job.submitted_at, now, schedule) or slow
+                schedule, jitter = self._workshop.poll_schedule(job), share_of(job.job_id)
+                due = next_poll(job.submitted_at, now, schedule, jitter=jitter)
+                return due or slow_poll(job.submitted_at, now, schedule, jitter=jitter)
             case _:
                 return job.due_at or now
 
@@ -234,11 +273,16 @@ class JobRunner(Service):
 
     async def _step(self, job: Job) -> Job:
         """Do what *job* waits for, and return it in the form that was worked on last."""
+        if job.status is JobStatus.CANCELLED:
+            await self._wind_up(job)
+            return job
         match job.submit:
             case SubmitState.ACCEPTED:
                 await self._poll(job)
             case SubmitState.UNKNOWN:
                 await self._reconcile(job)
+            case SubmitState.NEEDS_CONFIRMATION:
+                await self._end(job, JobFailed, error_code=ErrorCode.SUBMIT_UNKNOWN)  # nobody has answered
             case SubmitState.INTENDED if self._called.get(job.job_id) == _call(job):
                 pass  # the answer is on its way
             case SubmitState.INTENDED if _call(job) in self._intended or self._workshop.repeatable(job):
@@ -255,6 +299,20 @@ class JobRunner(Service):
                         await self._guarded(job, self._finished(job))
         return job
 
+    async def _wind_up(self, job: Job) -> None:
+        """Find out what became of the paid call of a cancelled job, and stop its task where that can be."""
+        match job.submit:
+            case SubmitState.ACCEPTED:
+                await self._take_back(job)
+            case SubmitState.UNKNOWN | SubmitState.NEEDS_CONFIRMATION:
+                await self._reconcile(job)
+            case SubmitState.INTENDED if self._called.get(job.job_id) == _call(job):
+                pass  # the answer is on its way
+            case SubmitState.INTENDED if _call(job) in self._intended:
+                await self._end(job, JobStopped, billed=False)  # announced, and never called
+            case _:
+                await self._tell(SubmitOutcomeUnknown, job)
+
     async def _order(self, job: Job) -> Job:
         """Announce the call for *job*, make it once the announcement is written, and return the written job.
 
@@ -265,7 +323,7 @@ class JobRunner(Service):
             if known is not None:
                 await self._succeed(job, *known)
                 return job
-            if not self._owns(job.project_id):
+            if not self._owns(job.project_id) or not await self._may_call(job):
                 return job
             written = self._written[job.job_id] = asyncio.Event()
             try:
@@ -277,9 +335,23 @@ class JobRunner(Service):
             finally:
                 del self._written[job.job_id]
             announced = self._jobs.get(job.job_id, job)
+            if announced.finished:
+                return job
             if announced.submit is SubmitState.INTENDED:
                 await self._buy(announced)
             return announced
+
+    async def _may_call(self, job: Job) -> bool:
+        """Tell whether a call for *job* begins now; if not, it comes back later, with all its calls left."""
+        try:
+            later = await self._workshop.turn(job, self._clock)
+        except ProviderFailure as failure:
+            _log.warning("runner.not_called", job=job.job_id, code=failure.code, detail=failure.detail)
+            await self._end(job, JobFailed, error_code=failure.code)
+            return False
+        if later is not None:
+            self._push_at(job, later)
+        return later is None
 
     async def _buy(self, job: Job) -> None:
         """Make the one call that may cost money, if its announcement is durable and the job still ours."""
@@ -298,37 +370,79 @@ class JobRunner(Service):
         if not self._workshop.is_task(job):
             await self._finished(job)
             return
-        task_id = await self._workshop.submit(job)
+        with self._learning(job):
+            task_id = await self._workshop.submit(job)
         await self._tell(JobSubmitted, job, provider_task_id=task_id)
+
+    @contextlib.contextmanager
+    def _learning(self, job: Job) -> Iterator[None]:
+        """Let the pace of the provider hear how its call for *job* ends."""
+        try:
+            yield
+        except (ProviderFailure, OutcomeUnknown) as outcome:
+            self._workshop.learned(job, outcome, self._clock.now())
+            raise
+        self._workshop.learned(job, None, self._clock.now())
 
     async def _reconcile(self, job: Job) -> None:
         """Look for the task of a submit without clear outcome: it is adopted, surely not there, or unclear.
 
-        What stays unclear until the deadline fails visibly, and counts as an orphan that may be billed.
+        Where nothing can tell, a person is asked; nobody needs to be for a cancelled job, which only counts.
         """
         self._looked_for.add(job.job_id)
         now = self._clock.now()
         since = job.intended_at or job.created_at
+        has_settled, is_late = now >= since + self._grace, now >= since + self._workshop.deadline(job)
         try:
             found = await self._workshop.find(job, taken=self._taken())
         except Exception as error:  # noqa: BLE001 -- whatever the list says of itself, it says nothing of the task
             _log.warning("runner.reconcile_failed", job=job.job_id, error=repr(error))
-            found = None
+            found, has_settled = Several(()), False
         match found:
             case Adopted(task_id=task_id):
+                self._looked_for.discard(job.job_id)
                 await self._tell(JobSubmitted, job, provider_task_id=task_id)
-                return
-            case Absent() if now >= since + self._grace and self._may_order_again(job):
-                self._reported[job.job_id] = _call(job)
-                await self._tell(JobPostponed, job, error_code=ErrorCode.PROVIDER_UNAVAILABLE, due_at=now)
-                return
+            case Absent() if has_settled:
+                await self._order_again(job, now)
+            case None:
+                await self._ask(job, now)
+            case _ if is_late or (has_settled and isinstance(found, Several)):
+                await self._ask(job, now)
             case _:
-                pass
-        if now >= since + self._workshop.deadline(job):
-            self._reported[job.job_id] = _call(job)
-            await self._tell(JobFailed, job, error_code=ErrorCode.SUBMIT_UNKNOWN)
+                self._push_if_latest(job)
+
+    async def _order_again(self, job: Job, now: datetime) -> None:
+        """Tell that the call was surely not accepted: the next one follows, unless there were enough."""
+        if job.status is JobStatus.CANCELLED:
+            await self._end(job, JobStopped, billed=False)
+        elif retry_delay(ErrorCode.PROVIDER_UNAVAILABLE, job.postponed + 1, jitter=0.0) is None:
+            await self._end(job, JobFailed, error_code=ErrorCode.PROVIDER_UNAVAILABLE, taken_back=True)
         else:
-            self._push_if_latest(job)
+            await self._end(job, JobPostponed, error_code=ErrorCode.PROVIDER_UNAVAILABLE, due_at=now)
+
+    async def _ask(self, job: Job, now: datetime) -> None:
+        """Have a person decide about a call of which nothing tells whether it was accepted."""
+        if job.status is JobStatus.CANCELLED:
+            await self._end(job, JobStopped, billed=True)
+        elif self._confirm:
+            _log.error("runner.needs_confirmation", job=job.job_id, cost_usd=job.offer.cost_usd)
+            await self._tell(SubmitUnresolved, job, until=now + self._confirm)
+        else:
+            await self._end(job, JobFailed, error_code=ErrorCode.SUBMIT_UNKNOWN)
+
+    async def _take_back(self, job: Job) -> None:
+        """Have the provider stop the task of a cancelled job, and tell whether that came in time."""
+        self._looked_for.add(job.job_id)
+        submitted_at = job.submitted_at or job.created_at
+        try:
+            taken_back = await self._workshop.take_back(job)
+        except Exception as error:  # noqa: BLE001 -- whatever it raises, the task may go on
+            _log.warning("runner.take_back_failed", job=job.job_id, error=repr(error))
+            if self._clock.now() < submitted_at + self._workshop.deadline(job):
+                self._push_if_latest(job)
+                return
+            taken_back = False
+        await self._end(job, JobStopped, billed=not taken_back)
 
     async def _poll(self, job: Job) -> None:
         """Ask how a task stands. A poll that fails says nothing about the task, so it is only asked again."""
@@ -345,16 +459,22 @@ class JobRunner(Service):
         if self._is_reported(job):
             return
         if now >= submitted_at + self._workshop.deadline(job):
-            self._reported[job.job_id] = _call(job)
-            await self._tell(JobFailed, job, error_code=ErrorCode.PROVIDER_TIMEOUT)
+            await self._time_out(job)
             return
-        stalled = next_poll(submitted_at, now, self._workshop.poll_schedule(job)) is None
+        schedule, jitter = self._workshop.poll_schedule(job), share_of(job.job_id)
+        stalled = next_poll(submitted_at, now, schedule, jitter=jitter) is None
         if stalled and job.status is not JobStatus.DELAYED:
             await self._tell(PollStalled, job)
         self._push_if_latest(job)
 
-    def _may_order_again(self, job: Job) -> bool:
-        return retry_delay(ErrorCode.PROVIDER_UNAVAILABLE, job.postponed + 1, jitter=0.0) is not None
+    async def _time_out(self, job: Job) -> None:
+        """Give up a task at its deadline; one that the provider takes back is not billed."""
+        taken_back = False
+        try:
+            taken_back = await self._workshop.take_back(job)
+        except Exception as error:  # noqa: BLE001 -- whatever it raises, the task may go on, and counts as an orphan
+            _log.warning("runner.take_back_failed", job=job.job_id, error=repr(error))
+        await self._end(job, JobFailed, error_code=ErrorCode.PROVIDER_TIMEOUT, taken_back=taken_back)
 
     def _push_if_latest(self, job: Job) -> None:
         latest = self._jobs.get(job.job_id)
@@ -383,13 +503,13 @@ class JobRunner(Service):
     async def _finished(self, job: Job) -> None:
         known = await self._workshop.recall(job)
         if known is None:
-            output = await self._workshop.make(job, progress=self._progress_of(job))
+            with self._learning(job):
+                output = await self._workshop.make(job, progress=self._progress_of(job))
             known = output, Source.MADE
         await self._succeed(job, *known)
 
     async def _succeed(self, job: Job, output: Output, source: Source) -> None:
-        self._reported[job.job_id] = _call(job)
-        await self._tell(JobSucceeded, job, output=output, source=source)
+        await self._end(job, JobSucceeded, output=output, source=source)
 
     async def _guarded(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
         """Do *work*; what goes wrong becomes an event that says whether and when it is tried again."""
@@ -419,12 +539,11 @@ class JobRunner(Service):
         _log.warning(
             "runner.failed", job=job.job_id, code=failure.code, detail=failure.detail, again_in=delay
         )
-        self._reported[job.job_id] = _call(job)
         if delay is None:
-            await self._tell(JobFailed, job, error_code=failure.code)
+            await self._end(job, JobFailed, error_code=failure.code)
         else:
             due = self._clock.now() + timedelta(seconds=delay)
-            await self._tell(JobPostponed, job, error_code=failure.code, due_at=due)
+            await self._end(job, JobPostponed, error_code=failure.code, due_at=due)
 
     def _progress_of(self, job: Job) -> Callable[[float], None]:
         """Return a callback that reports progress from time to time."""
@@ -438,6 +557,11 @@ class JobRunner(Service):
                 self.add_future(self._tell(JobStillRunning, job, progress=round(progress, 3)))
 
         return report
+
+    async def _end(self, job: Job, event: type[Any], **facts: object) -> None:
+        """Tell the last of one call: nothing more is done about it, however late the row follows."""
+        self._reported[job.job_id] = _call(job)
+        await self._tell(event, job, **facts)
 
     async def _tell(self, event: type[Any], job: Job, **facts: object) -> None:
         message: JobEvent = event(

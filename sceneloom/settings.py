@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -74,12 +74,29 @@ class Settings(BaseSettings):
     parallel_clips: int = Field(default=1, ge=1, le=64, description="Clips made at the same time.")
     parallel_renders: int = Field(default=1, ge=1, le=16, description="Films rendered at the same time.")
     parallel_paid: int = Field(default=4, ge=1, le=256, description="Calls to one paid provider at a time.")
+    paid_per_minute: int = Field(
+        default=120, ge=0, le=60_000, description="Calls to one paid provider in a minute; 0 is no limit."
+    )
     list_grace_seconds: float = Field(
         default=120.0, ge=0, le=3600, description="How long a provider's list of tasks may lag."
     )
+    confirm_seconds: float = Field(
+        default=86_400.0,
+        ge=0,
+        le=30 * 86_400,
+        description="How long a person may take to approve a resend; 0 asks nobody and fails the scene.",
+    )
+    image_fallback: str = Field(default="", description="Who makes pictures where that provider is away.")
+    speech_fallback: str = Field(default="", description="Who speaks where that provider is away.")
+    clip_fallback: str = Field(default="", description="Who makes clips where that provider is away.")
     accounts: Mapping[str, Account] = Field(
         default={}, description="Accounts at paid providers, as JSON; better SCENELOOM_NAME_KEY and its like."
     )
+    credits: Literal["off", "table", "http"] = Field(
+        default="off", description="Who keeps the credits of users: nobody, our own table, or CREDITS_URL."
+    )
+    credits_url: str = Field(default="", description="Where another ledger of credits is, for CREDITS=http.")
+    credits_key: SecretStr = Field(default=SecretStr(""), description="Key of that ledger.")
     allow_private_downloads: bool = Field(
         default=False, description="Fetch pictures from private and loopback addresses too."
     )

@@ -106,7 +106,7 @@ async def ensure_topics(settings: Settings) -> list[TopicState]:
     Raises `TopicMismatch`, before anything is created, for topics that exist otherwise than wanted;
     `BrokerUnreachable`; `TopicsRefused`.
     """
-    async with _admin(settings) as admin:
+    async with administration(settings) as admin:
         states = await _describe(admin, settings)
         if mismatched := [state for state in states if state.faults]:
             raise TopicMismatch(mismatched)
@@ -119,13 +119,13 @@ async def ensure_topics(settings: Settings) -> list[TopicState]:
 
 async def list_topics(settings: Settings) -> list[TopicState]:
     """Return the state of every topic that must exist. Raises `BrokerUnreachable`."""
-    async with _admin(settings) as admin:
+    async with administration(settings) as admin:
         return await _describe(admin, settings)
 
 
 async def partition_counts(settings: Settings, topics: Sequence[str]) -> dict[str, int]:
     """Return how many partitions each of *topics* has. Raises `BrokerUnreachable` and `TopicsMissing`."""
-    async with _admin(settings) as admin:
+    async with administration(settings) as admin:
         found = await _metadata(admin)
     if missing := [topic for topic in topics if topic not in found]:
         raise TopicsMissing(missing, settings.bootstrap)
@@ -133,7 +133,8 @@ async def partition_counts(settings: Settings, topics: Sequence[str]) -> dict[st
 
 
 @contextlib.asynccontextmanager
-async def _admin(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
+async def administration(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Open a client for questions to the brokers; its failures become `BrokerUnreachable`."""
     admin = AIOKafkaAdminClient(
         bootstrap_servers=settings.bootstrap, request_timeout_ms=int(ANSWER_SECONDS * 1000)
     )

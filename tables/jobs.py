@@ -1,9 +1,12 @@
 """The latest attempt at each job."""
 
+import itertools
 from collections.abc import Collection, Iterator
 from typing import Any, cast
 
+from models.identifiers import FILM, job_id, scene_id
 from models.job import Job
+from models.work import JobKind
 from sceneloom.topics import partition_of
 
 
@@ -32,6 +35,21 @@ class JobTable:
         """
         for job in cast("list[Job]", list(self._table.values())):
             if partition_of(job.project_id, self._partitions) in partitions:
+                yield job
+
+    def jobs_of(self, project_id: str, /) -> Iterator[Job]:
+        """Return the jobs of one project: of its scenes, which are requested in order, and of its film."""
+        for number in itertools.count(1):
+            jobs = list(self._scene(project_id, scene_id(number)))
+            if not jobs:
+                break
+            yield from jobs
+        yield from self._scene(project_id, FILM)
+
+    def _scene(self, project_id: str, scene: str) -> Iterator[Job]:
+        for kind in JobKind:
+            job = self.get(job_id(project_id, scene, kind))
+            if job is not None:
                 yield job
 
     def task_ids(self) -> set[str]:

@@ -65,6 +65,9 @@ class MemoryJobs:
     def jobs(self, partitions: Collection[int], /) -> Iterator[Job]:
         return iter(list(self.rows.values()))
 
+    def jobs_of(self, project_id: str, /) -> Iterator[Job]:
+        return (job for job in self.rows.values() if job.project_id == project_id)
+
 
 class Queue:
     """Remembers what was handed to the runner."""
@@ -102,11 +105,15 @@ class PlainAdmission:
 class OneOffer:
     """Everything is made by one provider, at one price."""
 
-    def __init__(self, cost_usd: float = 0.0) -> None:
+    def __init__(self, cost_usd: float = 0.0, fallback: str | None = None) -> None:
         self.cost_usd = cost_usd
+        self.fallback = fallback
 
     def offer_for(self, want: Want, /) -> Offer:
         return Offer(provider=want.provider or "house", model="m1", cost_usd=self.cost_usd)
+
+    def fallback_for(self, job: Job, /) -> Offer | None:
+        return Offer(provider=self.fallback, model="m1", cost_usd=self.cost_usd) if self.fallback else None
 
 
 def a_request(scenes: int = 2, *, narrated: bool = True, title: str = "The lighthouse") -> dict[str, object]:

@@ -12,6 +12,7 @@ from sceneloom.accounts import Account
 from sceneloom.deals import Deal, ProviderMisset, deals, why_unknown
 from sceneloom.outside import connect, connect_worker
 from sceneloom.settings import Settings
+from tests.providers.paid import a_clip_job
 
 TODAY = date(2026, 11, 30)
 KEY = SecretStr("k-123456")
@@ -142,3 +143,30 @@ def test_a_clip_costs_its_seconds_and_a_narration_its_letters() -> None:
     speech = SpeechRequest(text="x" * 1000, language="en")
     assert workshop.offer_for(Want(request=clip, provider="ark")).cost_usd == 1.77
     assert workshop.offer_for(Want(request=speech, provider="openai")).cost_usd == 0.015
+
+
+def test_a_slower_tier_is_waited_for_longer() -> None:
+    assert the_deal("ark").deadline_seconds == 600
+    assert the_deal("ark", service_tier="default").tier == ""
+    flex = the_deal("ark", service_tier="flex")
+    assert (flex.tier, flex.deadline_seconds) == ("flex", 172_800)
+    said = refusal(runway=Account(key=KEY, service_tier="flex"))
+    assert said.startswith("SCENELOOM_RUNWAY_SERVICE_TIER: flex is no tier of Runway")
+
+
+def test_a_fallback_that_could_not_make_the_clip_is_none() -> None:
+    accounts = {"ark": Account(key=KEY), "luma": Account(key=KEY)}
+    workshop = connect(settings({"clip_fallback": "luma"}, **accounts)).workshop
+    makes = a_clip_job("m", duration_seconds=5.0)
+    assert workshop.fallback_for(makes) == workshop.offer_for(Want(request=makes.request, provider="luma"))
+    assert workshop.fallback_for(a_clip_job("m", duration_seconds=7.0)) is None
+
+
+def test_a_worker_does_not_start_without_its_fallback() -> None:
+    with pytest.raises(ProviderMisset, match=r"SCENELOOM_CLIP_FALLBACK: luma is not set up"):
+        connect_worker(settings({"clip_fallback": "luma"}))
+
+
+def test_a_key_that_no_header_may_hold_is_told_by_its_variable() -> None:
+    with pytest.raises(ProviderMisset, match=r"^SCENELOOM_ARK_KEY: .* no HTTP header may hold"):
+        connect(settings(ark=Account(key=SecretStr("two words"))))

@@ -138,7 +138,7 @@ def test_the_parts_made_from_the_code_are_current(generate: ModuleType) -> None:
 def test_a_page_that_drifted_is_named_and_written_again(
     generate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pages = ("state-machine.md", "architecture.md", "requests.md", "providers.md")
+    pages = ("state-machine.md", "architecture.md", "credits.md", "requests.md", "providers.md")
     for name in (*(f"docs/{page}" for page in pages), ".env.example"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
@@ -199,7 +199,7 @@ def test_the_page_about_requests_names_every_header_of_a_dead_letter() -> None:
     constants = {name: value for name, value in vars(dead_letters).items() if name.isupper()}
     headers = {value for value in constants.values() if isinstance(value, str)}
 
-    assert len(headers) == 7
+    assert len(headers) == 8
     assert headers <= set(code_in(REQUESTS))
 
 

@@ -13,16 +13,18 @@ from models.job_events import (
     JobFailed,
     JobPostponed,
     JobStillRunning,
+    JobStopped,
     JobSubmitted,
     JobSucceeded,
     PollStalled,
     SubmitIntended,
     SubmitOutcomeUnknown,
+    SubmitUnresolved,
 )
 from models.lifecycle import JobStatus, SubmitState
 from models.ports import Absent, Adopted, Reconciled, Several, TaskReport
 from models.shapes import AspectRatio
-from models.work import ClipRequest, ImageRequest, JobKind, Offer, Output, Source
+from models.work import ClipRequest, Decision, ImageRequest, JobKind, Offer, Output, Source, Tally
 from sceneloom.assets.store import open_assets
 from sceneloom.runner import JobRunner
 from sceneloom.workshop.supplier import OutcomeUnknown, Progress
@@ -67,6 +69,9 @@ class Tasks(House):
         found: Reconciled | None = await self._answer("find")
         return found
 
+    async def take_back(self, job: Job) -> bool:
+        return bool(await self._answer("take_back"))
+
     async def collect(self, job: Job, report: TaskReport) -> Output:
         await self._answer("collect")
         return OUTPUT
@@ -75,7 +80,7 @@ class Tasks(House):
 class Bench:
     """A runner with its surroundings."""
 
-    def __init__(self, maker: OneCall | Tasks, *, repeatable: bool) -> None:
+    def __init__(self, maker: OneCall | Tasks, *, repeatable: bool, confirm_seconds: float = 86_400) -> None:
         self.clock, self.outbox, self.maker = MovedClock(), Outbox(), maker
         self.durable_calls = 0
         self.owned = True
@@ -90,6 +95,7 @@ class Bench:
             clock=self.clock,
             durable=self.durable,
             owns=lambda _: self.owned,
+            confirm_seconds=confirm_seconds,
         )
 
     async def durable(self) -> None:
@@ -106,12 +112,22 @@ class Bench:
         waiting = {job for job, written in self.runner._written.items() if not written.is_set()}
         return [task for job, task in self.runner._working.items() if job not in waiting]
 
-    async def announce(self, job: Job) -> Job:
-        """Let the runner take *job* and announce its call, and return it as the scenes agent writes it."""
+    async def announced(self, job: Job) -> SubmitIntended:
+        """Let the runner take *job*, and return the announcement of its call."""
         self.runner.take(job)
         await self.run()
-        (intended,) = self.outbox.of(SubmitIntended)
-        return job.evolve(intended)
+        return self.outbox.of(SubmitIntended)[-1]
+
+    async def announce(self, job: Job) -> Job:
+        """Let the runner take *job* and announce its call, and return it as the scenes agent writes it."""
+        return job.evolve(await self.announced(job))
+
+    async def learn(self, job: Job, kind: type[Any]) -> Job:
+        """Return *job* as the scenes agent writes it after the latest event of *kind*, and hand it back."""
+        written = job.evolve(self.outbox.of(kind)[-1])
+        self.runner.take(written)
+        await self.run()
+        return written
 
     def told(self) -> list[type[Any]]:
         return [type(message) for message in self.outbox.messages]
@@ -206,18 +222,50 @@ def unclear(job: Job) -> Job:
     )
 
 
-async def test_an_unclear_call_that_nobody_can_look_up_is_never_made_again_and_fails_visibly() -> None:
+async def test_an_unclear_call_that_nobody_can_look_up_waits_a_day_for_a_person_and_fails_visibly() -> None:
     bench = Bench(OneCall(), repeatable=False)
 
     bench.runner.take(unclear(an_image()))
-    for _ in range(60):
-        bench.clock.advance(60)
-        await bench.run()
+    await bench.run()
+    (asked,) = bench.outbox.of(SubmitUnresolved)
+    assert asked.until == START + timedelta(days=1)
+    await bench.learn(unclear(an_image()), SubmitUnresolved)
+    bench.clock.advance(86_399)
+    await bench.run()
+    assert bench.told() == [SubmitUnresolved]
+
+    bench.clock.advance(1)
+    await bench.run()
 
     assert bench.maker.calls == []
+    (event,) = bench.outbox.of(JobFailed)
+    assert event.error_code is ErrorCode.SUBMIT_UNKNOWN
+
+
+async def test_where_nobody_is_to_be_asked_an_unclear_call_fails_at_once() -> None:
+    bench = Bench(OneCall(), repeatable=False, confirm_seconds=0)
+
+    bench.runner.take(unclear(an_image()))
+    await bench.run()
+
     (event,) = bench.outbox.messages
     assert isinstance(event, JobFailed)
     assert event.error_code is ErrorCode.SUBMIT_UNKNOWN
+
+
+async def test_a_call_that_a_person_approves_is_made_again() -> None:
+    bench = Bench(OneCall(), repeatable=False)
+    bench.runner.take(unclear(an_image()))
+    await bench.run()
+    asked = await bench.learn(unclear(an_image()), SubmitUnresolved)
+
+    approved = asked.resolve(Decision.RESEND, attempt=1, call=0, task_id=None, at=bench.clock.now())
+    written = approved.evolve(await bench.announced(approved))
+    bench.runner.take(written)
+    await bench.run()
+
+    assert bench.maker.calls == ["make"]
+    assert bench.told() == [SubmitUnresolved, SubmitIntended, JobSucceeded]
 
 
 async def test_a_lost_task_that_the_list_shows_is_adopted() -> None:
@@ -250,18 +298,144 @@ async def test_a_lost_task_is_ordered_again_only_when_the_list_had_time_to_show_
     assert bench.told() == [JobPostponed]
 
 
-@pytest.mark.parametrize("answer", [Several(("t1", "t2")), ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE)])
-async def test_a_list_that_does_not_tell_leads_to_no_second_order(answer: object) -> None:
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [
+        pytest.param(Several(("t1", "t2")), 120, id="several tasks fit"),
+        pytest.param(ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE), 600, id="the list cannot be read"),
+    ],
+)
+async def test_a_list_that_does_not_tell_leads_to_a_question_and_no_second_order(
+    answer: object, seconds: int
+) -> None:
     bench = Bench(Tasks(), repeatable=False)
     bench.maker.answers = [answer] * 100
 
     bench.runner.take(unclear(a_clip()))
-    for _ in range(40):
-        bench.clock.advance(20)
+    while not bench.told():
         await bench.run()
+        bench.clock.advance(20)
 
     assert set(bench.maker.calls) == {"find"}
-    assert bench.told() == [JobFailed]
+    assert bench.told() == [SubmitUnresolved]
+    assert bench.clock.now() == START + timedelta(seconds=seconds + 20)
+
+
+async def test_a_call_that_was_never_accepted_is_made_five_times_at_most_and_leaves_no_orphan() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [Absent()]
+    lost = unclear(a_clip(postponed=4, offer=Offer(provider="house", model="m1", cost_usd=0.15)))
+
+    bench.clock.advance(120)
+    bench.runner.take(lost)
+    await bench.run()
+
+    (event,) = bench.outbox.of(JobFailed)
+    failed = lost.evolve(event)
+    assert failed.error_code is ErrorCode.PROVIDER_UNAVAILABLE
+    assert failed.tally == Tally()
+
+
+def cancelled(job: Job) -> Job:
+    return job.model_copy(update={"offer": Offer(provider="house", model="m1", cost_usd=0.15)}).cancel()
+
+
+@pytest.mark.parametrize(("answer", "orphans"), [(True, 0), (False, 1)])
+async def test_the_task_of_a_cancelled_job_is_taken_back_or_counts_as_an_orphan(
+    *, answer: bool, orphans: int
+) -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [answer]
+    job = cancelled(accepted())
+
+    bench.runner.take(job)
+    await bench.run()
+
+    assert bench.maker.calls == ["take_back"]
+    (event,) = bench.outbox.of(JobStopped)
+    settled = job.evolve(event)
+    assert settled.is_settled
+    assert settled.tally.orphaned == orphans
+
+
+async def test_a_provider_that_is_away_is_asked_again_to_take_a_task_back_until_the_deadline() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE)] * 100
+    bench.runner.take(cancelled(accepted()))
+
+    for _ in range(29):
+        await bench.run()
+        bench.clock.advance(20)
+    assert bench.told() == []
+    bench.clock.advance(20)
+    await bench.run()
+
+    (event,) = bench.outbox.of(JobStopped)
+    assert event.billed
+
+
+async def test_a_call_that_was_announced_and_not_made_when_its_job_was_cancelled_cost_nothing() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    written = await bench.announce(a_clip(offer=Offer(provider="house", model="m1", cost_usd=0.15)))
+    job = written.cancel()
+
+    bench.runner.take(job)
+    await bench.run()
+
+    assert bench.maker.calls == []
+    (event,) = bench.outbox.of(JobStopped)
+    assert job.evolve(event).tally == Tally()
+
+
+async def test_the_answer_to_a_paid_call_counts_though_its_job_was_cancelled_meanwhile() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    let_go, called = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> str:
+        called.set()
+        await let_go.wait()
+        return "task-7"
+
+    bench.maker.answers = [slow]
+    written = await bench.announce(a_clip(offer=Offer(provider="house", model="m1", cost_usd=0.15)))
+    bench.runner.take(written)
+    await called.wait()
+    job = written.cancel()
+    bench.runner.take(job)
+    let_go.set()
+    await bench.run()
+    (submitted,) = bench.outbox.of(JobSubmitted)
+    bench.maker.answers = [True]
+    bench.runner.take(job.evolve(submitted))
+    await bench.run()
+
+    assert bench.maker.calls == ["submit", "take_back"]
+    assert bench.told() == [SubmitIntended, JobSubmitted, JobStopped]
+
+
+async def test_an_unclear_call_of_a_cancelled_job_is_looked_for_and_then_stopped() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [Adopted("task-9", certain=True), True]
+    job = cancelled(unclear(a_clip()))
+
+    bench.runner.take(job)
+    await bench.run()
+    adopted = await bench.learn(job, JobSubmitted)
+    (event,) = bench.outbox.of(JobStopped)
+
+    assert adopted.evolve(event).tally == Tally()
+
+
+async def test_a_cancelled_job_asks_nobody_and_ends_with_an_orphan() -> None:
+    bench = Bench(OneCall(), repeatable=False)
+    job = cancelled(unclear(an_image()))
+
+    bench.runner.take(job)
+    await bench.run()
+
+    (event,) = bench.outbox.messages
+    assert isinstance(event, JobStopped)
+    assert job.evolve(event).tally.orphaned == 1
 
 
 @pytest.mark.parametrize("error", [OutcomeUnknown("read timeout"), RuntimeError("a bug after the call")])
@@ -366,6 +540,25 @@ async def test_a_task_without_end_is_delayed_after_its_schedule_and_given_up_at_
         await bench.run()
 
     assert bench.told() == [PollStalled, JobFailed]
+    assert bench.maker.calls[-1] == "take_back"
+
+
+async def test_a_task_that_the_provider_takes_back_at_its_deadline_is_no_orphan() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [TaskReport(), True]
+    job = accepted(offer=Offer(provider="house", model="m1", cost_usd=0.15)).model_copy(
+        update={"status": JobStatus.DELAYED}
+    )
+
+    bench.clock.advance(600)
+    bench.runner.take(job)
+    bench.clock.advance(60)
+    await bench.run()
+
+    (event,) = bench.outbox.of(JobFailed)
+    failed = job.evolve(event)
+    assert failed.error_code is ErrorCode.PROVIDER_TIMEOUT
+    assert failed.tally == Tally()
 
 
 async def test_a_dropped_job_is_given_up() -> None:
@@ -403,6 +596,24 @@ async def test_an_equal_request_is_served_from_the_store_and_not_made() -> None:
     assert isinstance(event, JobSucceeded)
     assert event.source is Source.CACHED
     assert bench.maker.calls == []
+
+
+async def test_a_job_that_wants_a_new_asset_takes_only_what_it_made_itself() -> None:
+    bench = Bench(OneCall(), repeatable=True)
+    job = an_image(use_cache=False)
+    url = await bench.assets.put(b"picture", media_type="image/png")
+    key = f"made/{job.fingerprint[:2]}/{job.fingerprint}"
+    made = {"output": OUTPUT.model_copy(update={"url": url}).model_dump(mode="json"), "attempt": 1}
+
+    await bench.assets.remember(key, {**made, "job_id": "another"})
+    bench.runner.take(job)
+    await bench.run()
+    assert bench.maker.calls == ["make"]
+
+    await bench.assets.remember(key, {**made, "job_id": job.job_id})
+    bench.runner.take(job.model_copy(update={"postponed": 1}))
+    await bench.run()
+    assert bench.maker.calls == ["make"]
 
 
 async def test_a_cache_entry_whose_asset_is_gone_is_not_believed() -> None:

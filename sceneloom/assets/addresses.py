@@ -24,7 +24,12 @@ async def permitted_addresses(host: str, port: int, *, allow_private: bool) -> l
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     for address in addresses:
         if not is_permitted(address, allow_private=allow_private):
-            raise DownloadRefused(f"the host {host} is at {address}, which is not a public address")
+            advice = (
+                "; SCENELOOM_ALLOW_PRIVATE_DOWNLOADS=true permits it"
+                if is_permitted(address, allow_private=True)
+                else ""
+            )
+            raise DownloadRefused(f"the host {host} is at {address}, which is not a public address{advice}")
     return addresses
 
 

@@ -28,13 +28,33 @@ def load_settings(**flags: object) -> Settings:
 
     Raises `Stop` with one line for each wrong value.
     """
-    given = {name: value for name, value in flags.items() if value is not None}
     _warn_of_unknown()
     try:
-        return Settings(**given)  # type: ignore[arg-type]  # checked by the model itself
+        return Settings(**_given(flags))  # type: ignore[arg-type]  # checked by the model itself
     except ValidationError as error:
-        lines = [f"{_written_as(fault, given)}: {_explained(fault)}" for fault in error.errors()]
-        raise Stop("\n".join(lines), Outcome.INVALID) from error
+        raise Stop("\n".join(_told(error, flags)), Outcome.INVALID) from error
+
+
+def readable_settings(**flags: object) -> tuple[Settings, list[str]]:
+    """Return the settings with the default in place of each wrong value, and a line for each of those.
+
+    Raises `Stop` for a `.env` that cannot be read.
+    """
+    _warn_of_unknown()
+    try:
+        return Settings(**_given(flags)), []  # type: ignore[arg-type]  # checked by the model itself
+    except ValidationError as error:
+        wrong = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
+        defaults = {name: Settings.model_fields[name].get_default() for name in wrong}
+        return Settings(**{**_given(flags), **defaults}), _told(error, flags)
+
+
+def _given(flags: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+def _told(error: ValidationError, flags: Mapping[str, object]) -> list[str]:
+    return [f"{_written_as(fault, _given(flags))}: {_explained(fault)}" for fault in error.errors()]
 
 
 def variable(field: str) -> str:

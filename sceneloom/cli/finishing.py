@@ -10,12 +10,12 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from models.errors import AssetMissing
-from models.events import Receipt
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
 from sceneloom.assets.store import open_assets
 from sceneloom.cli import console
 from sceneloom.cli.outcomes import Outcome, Stop
+from sceneloom.cli.view import receipt_line
 from sceneloom.settings import Settings
 
 
@@ -90,14 +90,6 @@ def tell(snapshot: ProjectSnapshot, place: str | None) -> None:
     else:
         console.note("the project was cancelled")
     console.say(f"receipt  {receipt_line(snapshot.receipt)}")
-
-
-def receipt_line(receipt: Receipt) -> str:
-    """Write *receipt* for people."""
-    return (
-        f"bought {receipt.bought}, reused {receipt.reused}, cached {receipt.cached}, "
-        f"orphaned {receipt.orphaned}; spent ${receipt.spent_usd:.2f}, saved ${receipt.saved_usd:.2f}"
-    )
 
 
 def result(snapshot: ProjectSnapshot, place: str | None) -> dict[str, Any]:

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from models.commands import CancelProject, ProjectCommand, SubmitProject
+from models.commands import ApproveResend, CancelProject, ProjectCommand, SubmitProject
 from models.events import ProjectRejected
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
 from sceneloom.cli.outcomes import Outcome, Stop
-from sceneloom.cli.view import View
+from sceneloom.cli.view import View, open_questions
 from sceneloom.client import Reader, Refusal, read_state, refusal_in, send, snapshot_in
 from sceneloom.settings import Settings
 from sceneloom.topics import PROJECT_EVENTS, PROJECT_STATES
@@ -61,7 +61,10 @@ async def follow(
         try:
             async for record in reader.news():
                 waiting.cancel()
-                refuse(refusal_in(record), command)
+                refusal = refusal_in(record)
+                refuse(refusal, command)
+                if command is None and latest is None:
+                    _tell_rejection(refusal)
                 snapshot = snapshot_in(record)
                 if snapshot:
                     show(snapshot)
@@ -85,6 +88,8 @@ async def ask(settings: Settings, command: ProjectCommand) -> ProjectSnapshot:
         # Anything else may come from work that goes on meanwhile; a refusal is an event.
         if isinstance(command, CancelProject):
             return snapshot.state is ProjectState.CANCELLED
+        if isinstance(command, ApproveResend):
+            return all(question.job_id != command.job_id for question in open_questions(snapshot))
         return before.state is ProjectState.FAILED and snapshot.state is not ProjectState.FAILED
 
     try:
@@ -112,13 +117,22 @@ def no_such_project(project_id: str) -> Stop:
     )
 
 
+def _tell_rejection(refusal: Refusal | None) -> None:
+    """Raise `Stop` where the project that somebody waits for will never be."""
+    if isinstance(refusal, ProjectRejected):
+        raise Stop(f"the request was refused:\n{_listed(refusal)}", Outcome.FAILED)
+
+
+def _listed(rejected: ProjectRejected) -> str:
+    return "\n".join(f"  {fault.path}: {fault.message}" for fault in rejected.faults)
+
+
 def refuse(refusal: Refusal | None, command: ProjectCommand | None) -> None:
     """Raise `Stop` where *refusal* answers *command*."""
     if refusal is None or command is None or refusal.command_id != command.command_id:
         return
     if isinstance(refusal, ProjectRejected):
-        faults = "\n".join(f"  {fault.path}: {fault.message}" for fault in refusal.faults)
-        raise Stop(f"the request was refused:\n{faults}", Outcome.INVALID)
+        raise Stop(f"the request was refused:\n{_listed(refusal)}", Outcome.INVALID)
     advice = "; choose another with --project-id" if refusal.rule == "project_exists" else ""
     raise Stop(f"{refusal.message}{advice}", Outcome.FAILED)
 

@@ -36,6 +36,7 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = MappingProxyType(
         "sceneloom.assets.errors.AssetStoreUnavailable": Outcome.FAILED,
         "sceneloom.demo.WorkerDied": Outcome.FAILED,
         "sceneloom.demo.NoExample": Outcome.INVALID,
+        "sceneloom.operations.letters.LetterMissing": Outcome.FAILED,
         "sceneloom.story.NotAsTold": Outcome.FAILED,
         "sceneloom.deals.ProviderMisset": Outcome.INVALID,
         "sceneloom.providers.services.BadService": Outcome.INVALID,

@@ -9,7 +9,20 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from sceneloom.cli import configuring, demonstrating, events, projects, providers, serving, topics
+from sceneloom.cli import (
+    configuring,
+    credits,  # noqa: A004 -- what the interpreter's prompt calls credits() nobody needs here
+    deciding,
+    demonstrating,
+    diagnosing,
+    events,
+    letters,
+    listing,
+    projects,
+    providers,
+    serving,
+    topics,
+)
 from sceneloom.cli.console import complain, note
 from sceneloom.cli.outcomes import Outcome, outcome_of
 
@@ -93,7 +106,20 @@ def program(
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-for module in (demonstrating, projects, events, serving, topics, providers, configuring):
+for module in (
+    demonstrating,
+    projects,
+    deciding,
+    listing,
+    events,
+    credits,
+    serving,
+    topics,
+    providers,
+    letters,
+    diagnosing,
+    configuring,
+):
     module.add_to(app)
 
 

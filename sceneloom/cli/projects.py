@@ -1,7 +1,6 @@
-"""The commands about one project: validate, submit, watch, status, retry, cancel."""
+"""The commands that make a project and show it: validate, submit, watch, status."""
 
 import asyncio
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands of this module to *app*."""
-    for command in (validate, submit, watch, status, retry, cancel):
+    for command in (validate, submit, watch, status):
         app.command()(command)
 
 
@@ -64,6 +63,9 @@ def submit(
     to: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Where the video goes; default out/NAME.mp4.")
     ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Make all assets anew, also those that were made before.")
+    ] = False,
     timeout: options.Timeout = None,
     broker: options.Broker = None,
     topic_prefix: options.Prefix = None,
@@ -90,7 +92,7 @@ def submit(
         from sceneloom.cli.finishing import make_room
 
         make_room(video)
-    command = asyncio.run(prepared(file, settings, project_id))
+    command = asyncio.run(prepared(file, settings, project_id, use_cache=not no_cache))
     if wait:
         _wait(settings, command, video, timeout, as_json=as_json)
         return
@@ -126,9 +128,8 @@ def watch(
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from models.lifecycle import ProjectState
     from sceneloom.cli.configuration import load_settings
-    from sceneloom.cli.finishing import receipt_line
     from sceneloom.cli.following import watch_to_end
-    from sceneloom.cli.view import JsonLines, open_view
+    from sceneloom.cli.view import JsonLines, open_view, receipt_line
 
     settings = load_settings(broker=broker, topic_prefix=topic_prefix)
     view = JsonLines() if as_json else open_view()
@@ -168,46 +169,6 @@ def status(
         describe(snapshot)
 
 
-def retry(
-    project: options.Project,
-    *,
-    broker: options.Broker = None,
-    topic_prefix: options.Prefix = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Take a failed project up again.
-
-    What is finished is kept; only what is missing is made.
-
-    \b
-    Example:
-      sceneloom retry the-last-keeper-1f0a22c3
-    """  # noqa: D301 -- \b keeps the lines of an example apart
-    from models.commands import RetryProject
-
-    command = RetryProject(project_id=project, command_id=str(uuid.uuid4()))
-    _carry_out(command, broker, topic_prefix, as_json=as_json)
-
-
-def cancel(
-    project: options.Project,
-    *,
-    broker: options.Broker = None,
-    topic_prefix: options.Prefix = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Stop a project; nothing more is made for it.
-
-    \b
-    Example:
-      sceneloom cancel the-last-keeper-1f0a22c3
-    """  # noqa: D301 -- \b keeps the lines of an example apart
-    from models.commands import CancelProject
-
-    command = CancelProject(project_id=project, command_id=str(uuid.uuid4()))
-    _carry_out(command, broker, topic_prefix, as_json=as_json)
-
-
 def _wait(
     settings: "Settings", command: "ProjectCommand", video: Path, timeout: float | None, *, as_json: bool
 ) -> None:
@@ -219,19 +180,3 @@ def _wait(
         settings, command.project_id, open_view(as_json=as_json), command=command, timeout=timeout
     )
     finish(settings, last, video, as_json=as_json)
-
-
-def _carry_out(
-    command: "ProjectCommand", broker: str | None, topic_prefix: str | None, *, as_json: bool
-) -> None:
-    """Send *command* about a project that exists, and show how that stands after it."""
-    from sceneloom.cli.configuration import load_settings
-    from sceneloom.cli.following import ask
-    from sceneloom.cli.view import describe
-
-    settings = load_settings(broker=broker, topic_prefix=topic_prefix)
-    snapshot = asyncio.run(ask(settings, command))
-    if as_json:
-        console.say_json(snapshot.model_dump(mode="json"))
-    else:
-        describe(snapshot)

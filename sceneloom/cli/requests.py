@@ -29,11 +29,14 @@ def checked(path: Path, settings: Settings) -> ProjectRequest:
     return _check(load(path), path, settings)
 
 
-async def prepared(path: Path, settings: Settings, project_id: str | None) -> SubmitProject:
+async def prepared(
+    path: Path, settings: Settings, project_id: str | None, *, use_cache: bool = True
+) -> SubmitProject:
     """Return the command that submits the file at *path*, with its local pictures in the asset store.
 
-    The same file gives the same command, so that to submit it twice is to submit it once. Before anything
-    is stored, raises `Stop` with all faults of the file or of the project id, and `BrokerUnreachable`.
+    Without *use_cache* all assets are made anew, whatever the file says. The same file gives the same
+    command, so that to submit it twice is to submit it once. Before anything is stored, raises `Stop` with
+    all faults of the file or of the project id, and `BrokerUnreachable`.
     """
     if project_id is not None and not is_identifier(project_id):
         rule = "1 to 64 of A-Z, a-z, 0-9, dot, underscore and hyphen, first a letter or digit"
@@ -46,6 +49,8 @@ async def prepared(path: Path, settings: Settings, project_id: str | None) -> Su
         raise Stop(told(path, refused.faults), Outcome.INVALID) from refused
     await partition_counts(settings, [topic_name(settings, PROJECT_REQUESTS)])
     request = await _stored(request, path.parent, settings)
+    if not use_cache:
+        request = request.model_copy(update={"use_cache": False})
     content = request.model_dump(mode="json", exclude_none=True)
     chosen = project_id or own_id or _name(request.title, path.stem, content)
     return SubmitProject(

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import typer
 
+from models.faults import RequestRefused
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
 from sceneloom.cli import console
 from sceneloom.cli.finishing import bring_home, make_room, result, tell
 from sceneloom.cli.following import follow
 from sceneloom.cli.outcomes import Outcome, Stop
-from sceneloom.cli.requests import prepared
+from sceneloom.cli.requests import checked, prepared, told
 from sceneloom.cli.staging import end_politely, meanwhile, unless_it_dies, workplace
 from sceneloom.cli.view import View, open_view
 from sceneloom.demo import Crash, Demo, Proof, crash, example, prove, running
+from sceneloom.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,21 @@ def run_demo(file: Path | None, *, kill: bool, keep: bool, to: Path, as_json: bo
     request = file or example()
     video = to / f"{request.stem}.mp4"
     make_room(video)
+    _refuse_faults(request)
     started = time.perf_counter()
     with workplace(keep=keep) as folder:
         shown = asyncio.run(_demo(request, video, folder, kill=kill, as_json=as_json))
     _tell(shown, seconds=time.perf_counter() - started, as_json=as_json)
     if shown.snapshot.state is not ProjectState.COMPLETED or (shown.proof and shown.proof.made_twice):
         raise typer.Exit(Outcome.FAILED)
+
+
+def _refuse_faults(file: Path) -> None:
+    """Say what is wrong with *file* before anything is started for it. Raises `Stop`."""
+    try:
+        checked(file, Settings.model_construct())
+    except RequestRefused as refused:
+        raise Stop(told(file, refused.faults), Outcome.INVALID) from refused
 
 
 async def _demo(file: Path, video: Path, folder: Path, *, kill: bool, as_json: bool) -> _Shown:

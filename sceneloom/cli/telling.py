@@ -10,11 +10,11 @@ from models.commands import ProjectCommand
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
 from sceneloom.cli import console
-from sceneloom.cli.finishing import bring_home, make_room, receipt_line, report_beside, result
+from sceneloom.cli.finishing import bring_home, make_room, report_beside, result
 from sceneloom.cli.following import follow
 from sceneloom.cli.outcomes import Outcome
 from sceneloom.cli.staging import end_politely, meanwhile, unless_it_dies, workplace
-from sceneloom.cli.view import scene_name
+from sceneloom.cli.view import receipt_line, scene_name
 from sceneloom.demo import Demo, running
 from sceneloom.story import (
     DOWN,

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
+from models.events import Receipt
 from models.lifecycle import ProjectState, SceneStatus
 from models.snapshot import ProjectSnapshot, SceneSnapshot
+from models.work import Question
 from sceneloom.cli import console
 
 if TYPE_CHECKING:
@@ -63,7 +65,23 @@ def state_words(state: ProjectState) -> str:
 
 def scene_words(scene: SceneSnapshot) -> str:
     """Say in plain English how *scene* stands."""
+    if scene.questions:
+        return "needs your decision"
     return "delayed" if scene.delayed else _STATUSES[scene.status]
+
+
+def open_questions(snapshot: ProjectSnapshot) -> list[Question]:
+    """Return what a person must decide before the project can go on."""
+    return [question for scene in snapshot.scenes for question in scene.questions]
+
+
+def question_line(question: Question) -> str:
+    """Say what is to be decided, and how."""
+    return (
+        f"nobody knows whether {question.provider} accepted the {question.job_id.rsplit('/', 1)[-1]} "
+        f"(${question.cost_usd:.2f}); look into its console, then `sceneloom approve {question.job_id}` "
+        f"before {question.until:%Y-%m-%d %H:%M} UTC"
+    )
 
 
 def scene_name(scene_id: str) -> str:
@@ -105,6 +123,7 @@ class Lines:
                 continue
             why = f": {scene.message}" if scene.error_code or scene.delayed else ""
             yield f"  {scene_name(scene.scene_id)}: {scene_words(scene)}{_stepped(scene)}{why}"
+            yield from (f"    {question_line(question)}" for question in scene.questions)
         if snapshot.state is ProjectState.RENDERING and snapshot.render_progress >= _STEP:
             yield f"  film: {_percent(snapshot.render_progress - snapshot.render_progress % _STEP)}"
 
@@ -159,8 +178,11 @@ def describe(snapshot: ProjectSnapshot) -> None:
     for scene in snapshot.scenes:
         why = f": {scene.message}" if scene.error_code or scene.delayed else ""
         console.say(f"  {scene_name(scene.scene_id)}: {scene_words(scene)}{why}")
+        for question in scene.questions:
+            console.say(f"    {question_line(question)}")
     if snapshot.video_url:
         console.say(f"video    {snapshot.video_url}")
+    console.say(f"receipt  {receipt_line(snapshot.receipt)}")
 
 
 def drawing(snapshot: ProjectSnapshot) -> "RenderableType":
@@ -175,7 +197,8 @@ def drawing(snapshot: ProjectSnapshot) -> "RenderableType":
         bars.add_column(no_wrap=no_wrap)
     for scene in snapshot.scenes:
         done = 1.0 if scene.status is SceneStatus.COMPLETED else scene.progress
-        words = Text(scene_words(scene), style="yellow" if scene.delayed else _STYLES[scene.status])
+        waits = scene.delayed or bool(scene.questions)
+        words = Text(scene_words(scene), style="yellow" if waits else _STYLES[scene.status])
         bars.add_row(
             scene_name(scene.scene_id), ProgressBar(1.0, done, width=30), _percent(done).rjust(4), words
         )
@@ -188,7 +211,17 @@ def drawing(snapshot: ProjectSnapshot) -> "RenderableType":
         for scene in snapshot.scenes
         if scene.error_code
     ]
-    return Group(Text(snapshot.title, style="bold"), bars, *troubles, Text(snapshot.message))
+    questions = [Text(question_line(each), style="yellow") for each in open_questions(snapshot)]
+    return Group(Text(snapshot.title, style="bold"), bars, *troubles, *questions, Text(snapshot.message))
+
+
+def receipt_line(receipt: Receipt) -> str:
+    """Write *receipt* for people."""
+    fallback = f"fallback {receipt.fallback}, " if receipt.fallback else ""
+    return (
+        f"bought {receipt.bought}, {fallback}reused {receipt.reused}, cached {receipt.cached}, "
+        f"orphaned {receipt.orphaned}; spent ${receipt.spent_usd:.2f}, saved ${receipt.saved_usd:.2f}"
+    )
 
 
 def _stepped(scene: SceneSnapshot) -> str:

@@ -25,6 +25,10 @@ from sceneloom.providers.wire import Patience, Wire
 BASE_URL: Final = "https://ark.ap-southeast.bytepluses.com/api/v3"
 PLAIN: Final[Mapping[str, Any]] = MappingProxyType({"watermark": False, "generate_audio": False})
 """Our films have their own sound; Seedance 1.0, which knows no `generate_audio`, needs options without it."""
+TIERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {"default": {}, "flex": {"service_tier": "flex", "execution_expires_after": 172_800}}
+)
+"""What is sent for each service tier; a task that is not done after so many seconds is over at Ark too."""
 
 _TASKS: Final = "/contents/generations/tasks"
 _PAGE: Final = 500

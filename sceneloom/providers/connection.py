@@ -27,6 +27,8 @@ class Connection:
     list_url: str = ""
     resolution: str = ""
     voice: str = ""
+    tier: str = ""
+    """The service tier, empty for the usual one."""
     cost_usd: float = 0.0
     callback: Callable[[Job], str] | None = None
     """Returns the address of ours that the provider shall call about a job."""

@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from models.work import JobKind
-from sceneloom.providers.ark import Ark
+from sceneloom.providers.ark import PLAIN, TIERS, Ark
 from sceneloom.providers.azure import Azure
 from sceneloom.providers.catalogue import Entry, entries
 from sceneloom.providers.connection import Connection
@@ -50,6 +50,7 @@ def _ark(to: Connection) -> Ark:
         cost_usd=to.cost_usd,
         base_url=to.url,
         resolution=to.resolution,
+        options={**PLAIN, **TIERS[to.tier or "default"]},
         patience=to.patience,
     )
 

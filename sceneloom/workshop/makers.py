@@ -17,6 +17,7 @@ from models.ports import (
     AssetStore,
     Reconciled,
     Reconciler,
+    Stopper,
     TaskReport,
     TextToImageProvider,
     TextToSpeechProvider,
@@ -160,6 +161,12 @@ class ClipMaker:
         if not isinstance(self._provider, Reconciler) or job.intended_at is None:
             return None
         return await self._provider.candidates(job, job.intended_at, taken=taken)
+
+    async def take_back(self, job: Job) -> bool:
+        """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
+        if not isinstance(self._provider, Stopper) or job.provider_task_id is None:
+            return False
+        return await self._provider.cancel(job.provider_task_id)
 
     async def collect(self, job: Job, report: TaskReport) -> Output:
         """Return the stored clip of *job*, fully decoded once and as long as asked for."""

@@ -42,6 +42,10 @@ class TaskMaker(Protocol):
         """Look for the task of a submit without clear outcome; None where the provider has no list."""
         ...
 
+    async def take_back(self, job: Job) -> bool:
+        """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
+        ...
+
     async def collect(self, job: Job, report: TaskReport) -> Output:
         """Return the stored, checked output of a task that is done."""
         ...

@@ -1,11 +1,11 @@
 """The workshop: knows every supplier, and looks into the store before anything is made."""
 
-import asyncio
 import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from types import MappingProxyType
 
 import structlog
 
@@ -13,7 +13,7 @@ from models.commands import Want
 from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.policy import POLL_SCHEDULE, deadline
-from models.ports import AssetStore, Reconciled, TaskReport
+from models.ports import AssetStore, Clock, Reconciled, TaskReport
 from models.work import (
     ClipRequest,
     ImageRequest,
@@ -25,6 +25,8 @@ from models.work import (
     SpeechRequest,
 )
 from sceneloom.providers.catalogue import Misfit, Model, misfits
+from sceneloom.workshop.pace import Outcome, Pace
+from sceneloom.workshop.single_flight import LOOK_SECONDS, SingleFlight
 from sceneloom.workshop.supplier import Maker, Progress, TaskMaker
 
 _log = structlog.get_logger(__name__)
@@ -49,31 +51,62 @@ class Supplier:
     """The same of a letter of narration."""
     limits: Model | None = None
     """What the model can do, where the catalogue says."""
-    gate: asyncio.Semaphore = field(init=False)
+    per_minute: int = 0
+    """How many calls each worker makes in a minute; 0 is no limit."""
+    deadline_seconds: float = 0.0
+    """How long a task may take at least, where the provider's service tier is slower than our rule."""
+    tasks: TaskMaker | None = field(init=False)
+    """The maker, where it makes tasks: so that each poll need not look."""
+    pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gate", asyncio.Semaphore(self.parallel))
+        pace = Pace(
+            provider=self.offer.provider,
+            parallel=self.parallel,
+            per_minute=self.per_minute,
+            heeds=not self.repeatable,
+        )
+        object.__setattr__(self, "pace", pace)
+        object.__setattr__(self, "tasks", self.maker if isinstance(self.maker, TaskMaker) else None)
 
 
 class Workshop:
     """Turns jobs into stored, checked outputs, through the supplier that each job has frozen in its row."""
 
     def __init__(
-        self, *, suppliers: Sequence[Supplier], usual: Mapping[JobKind, str], assets: AssetStore
+        self,
+        *,
+        suppliers: Sequence[Supplier],
+        usual: Mapping[JobKind, str],
+        assets: AssetStore,
+        fallbacks: Mapping[JobKind, str] = MappingProxyType({}),
     ) -> None:
         self._suppliers = {(supplier.kind, supplier.offer.provider): supplier for supplier in suppliers}
         self._usual = usual
+        self._fallbacks = fallbacks
         self._assets = assets
+        self._flights = SingleFlight(assets)
 
     def offer_for(self, want: Want, /) -> Offer:
         """Return who makes what *want* asks for; a name that nobody has here fails with its job."""
-        name = want.provider or self._usual[want.kind]
-        supplier = self._suppliers.get((want.kind, name))
+        return self._offer(want.provider or self._usual[want.kind], want.request)
+
+    def fallback_for(self, job: Job, /) -> Offer | None:
+        """Return who may make the asset of *job*, whose provider cannot be had, or None where nobody can."""
+        name = self._fallbacks.get(job.kind)
+        if name in {None, job.offer.provider} or (job.kind, name) not in self._suppliers:
+            return None
+        if any(self.misfits(Want(request=job.request, provider=name))):
+            return None
+        return self._offer(str(name), job.request)
+
+    def _offer(self, name: str, request: JobRequest) -> Offer:
+        supplier = self._suppliers.get((request.kind, name))
         if supplier is None:
             return Offer(provider=name, model="unknown")
-        if _is_only_fetched(want.request):
+        if _is_only_fetched(request):
             return supplier.offer.model_copy(update={"cost_usd": 0.0})
-        match want.request:
+        match request:
             case ClipRequest(duration_seconds=seconds):
                 cost = supplier.offer.cost_usd + seconds * supplier.usd_per_second
                 return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
@@ -99,41 +132,80 @@ class Workshop:
 
     def repeatable(self, job: Job) -> bool:
         """Tell whether a call for *job* may be made again without a second bill, as far as is known here."""
-        supplier = self._suppliers.get((job.kind, job.offer.provider))
+        supplier = self._known(job)
         return _is_only_fetched(job.request) or (supplier is not None and supplier.repeatable)
 
     def is_task(self, job: Job) -> bool:
         """Tell whether the asset of *job* is made as a task that is polled."""
-        supplier = self._suppliers.get((job.kind, job.offer.provider))
-        return supplier is not None and isinstance(supplier.maker, TaskMaker)
+        supplier = self._known(job)
+        return supplier is not None and supplier.tasks is not None
 
     def place(self, job: Job) -> AbstractAsyncContextManager[object]:
         """Wait for one of the places of the supplier of *job*: so many calls are made at a time."""
-        supplier = self._suppliers.get((job.kind, job.offer.provider))
-        return supplier.gate if supplier else contextlib.nullcontext()
+        supplier = self._known(job)
+        return supplier.pace.gate if supplier else contextlib.nullcontext()
+
+    async def turn(self, job: Job, clock: Clock) -> datetime | None:
+        """Return None where a call for *job* begins now, else when to ask again.
+
+        It waits while its provider needs a rest, and while an equal job is being bought. Raises
+        `ProviderFailure` where that rest is too long, and what the asset store raises where it is away.
+        """
+        supplier, now = self._known(job), clock.now()
+        if supplier is None:
+            return None  # the call says so at once
+        pace = supplier.pace
+        if (until := pace.wait_until(now)) is not None:
+            return until
+        if self.is_shared(job):
+            if not await self._flights.claim(job, now, needs=self.deadline(job)):
+                return now + timedelta(seconds=LOOK_SECONDS)
+            if await self.recall(job) is not None:
+                return now  # an equal job was finished after this one had looked, and before it could claim
+        return await pace.turn(clock)
+
+    def learned(self, job: Job, outcome: Outcome, now: datetime) -> None:
+        """Hear how a call for *job* ended."""
+        supplier = self._known(job)
+        if supplier is not None and not _is_only_fetched(job.request):
+            supplier.pace.learned(outcome, now)
+
+    async def let_go(self, job: Job) -> None:
+        """Let equal jobs be bought, as this attempt at *job*, which is shared, is over."""
+        await self._flights.release(job)
+
+    def is_shared(self, job: Job) -> bool:
+        """Tell whether *job* waits while an equal one is bought: what costs nothing may be made twice."""
+        return job.use_cache and not self.repeatable(job) and self._is_cacheable(job)
 
     def poll_schedule(self, job: Job) -> Sequence[float]:
         """Return the seconds before each poll of the task of *job*."""
-        supplier = self._suppliers.get((job.kind, job.offer.provider))
+        supplier = self._known(job)
         return supplier.poll_schedule if supplier else POLL_SCHEDULE
 
     def deadline(self, job: Job) -> timedelta:
         """Return how long the task of *job* may take in all."""
+        supplier = self._known(job)
+        least = timedelta(seconds=supplier.deadline_seconds if supplier else 0.0)
         match job.request:
             case ClipRequest(duration_seconds=seconds):
-                return deadline(seconds)
+                return max(least, deadline(seconds))
             case _:
-                return deadline(0.0)
+                return max(least, deadline(0.0))
 
     async def recall(self, job: Job) -> tuple[Output, Source] | None:
         """Return an equal output that was made before and is still whole, or None.
 
-        One that this very job made, and could not report before its worker died, counts as made.
+        One that this very job made, and could not report before its worker died, counts as made; a job that
+        does not want what was made before takes only that.
         """
         if not self._is_cacheable(job):
             return None
         entry = await self._assets.recall(_cache_key(job))
         if entry is None:
+            return None
+        own = entry.get("job_id") == job.job_id and entry.get("attempt") == job.attempt
+        if not (own or job.use_cache):
             return None
         try:
             output = Output.model_validate(entry["output"])
@@ -143,7 +215,6 @@ class Workshop:
         except (AssetMissing, BadMedia, ValueError, KeyError) as error:
             _log.warning("workshop.cache_entry_unusable", job=job.job_id, error=str(error))
             return None
-        own = entry.get("job_id") == job.job_id and entry.get("attempt") == job.attempt
         return output, Source.MADE if own else Source.CACHED
 
     async def find(self, job: Job, *, taken: Collection[str]) -> Reconciled | None:
@@ -151,8 +222,8 @@ class Workshop:
 
         *taken* are the task ids of other jobs. Raises `ProviderFailure` where the provider does not answer.
         """
-        maker = self._supplier(job).maker
-        return await maker.find(job, taken=taken) if isinstance(maker, TaskMaker) else None
+        tasks = self._supplier(job).tasks
+        return await tasks.find(job, taken=taken) if tasks else None
 
     async def make(self, job: Job, *, progress: Progress) -> Output:
         """Make the asset of *job* in one call."""
@@ -165,13 +236,20 @@ class Workshop:
         """Start the task of *job* and return the provider's id of it."""
         return await self._tasks(job).submit(job)
 
+    async def take_back(self, job: Job) -> bool:
+        """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
+        tasks = self._supplier(job).tasks
+        return await tasks.take_back(job) if tasks else False
+
     async def poll(self, job: Job) -> TaskReport:
         """Ask how the task of *job* stands."""
-        return await self._tasks(job).poll(job)
+        async with self._supplier(job).pace.polls:
+            return await self._tasks(job).poll(job)
 
     async def collect(self, job: Job, report: TaskReport) -> Output:
         """Store and check what the finished task of *job* has made."""
-        return await self._remembered(job, await self._tasks(job).collect(job, report))
+        async with self._supplier(job).pace.collections:
+            return await self._remembered(job, await self._tasks(job).collect(job, report))
 
     async def _remembered(self, job: Job, output: Output) -> Output:
         if self._is_cacheable(job):
@@ -195,13 +273,16 @@ class Workshop:
                 return True
 
     def _tasks(self, job: Job) -> TaskMaker:
-        maker = self._supplier(job).maker
-        if not isinstance(maker, TaskMaker):
+        tasks = self._supplier(job).tasks
+        if tasks is None:
             raise TypeError(f"{job.offer.provider} makes {job.kind} in one call")
-        return maker
+        return tasks
+
+    def _known(self, job: Job) -> Supplier | None:
+        return self._suppliers.get((job.kind, job.offer.provider))
 
     def _supplier(self, job: Job) -> Supplier:
-        supplier = self._suppliers.get((job.kind, job.offer.provider))
+        supplier = self._known(job)
         if supplier is None:
             raise ProviderFailure(
                 ErrorCode.PROVIDER_AUTH, f"the {job.kind} provider {job.offer.provider} is not set up here"

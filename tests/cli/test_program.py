@@ -9,20 +9,25 @@ from sceneloom.cli.outcomes import Outcome, Stop, outcome_of
 from sceneloom.topic_admin import BrokerUnreachable
 from tests.cli.conftest import Run
 
-COMMANDS = ["demo", "validate", "submit", "watch", "status", "retry", "cancel", "events", "worker", "broker"]
+COMMANDS = [
+    *("demo", "validate", "submit", "watch", "status", "retry", "approve", "cancel"),
+    *("projects", "jobs", "events", "worker", "broker", "doctor"),
+]
+GROUPS = [
+    *(["topics", "create"], ["topics", "list"], ["config", "show"]),
+    *(["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "replay"]),
+]
 HEAVY = {"faust", "aiokafka", "av", "numpy", "onnxruntime", "pydantic", "obstore", "structlog"}
 
 
 def test_help_names_every_command_and_every_exit_code(run: Run) -> None:
     shown = run("--help")
     assert shown.exit_code == 0
-    for word in (*COMMANDS, "topics", "config", "130", "SCENELOOM_DEBUG"):
+    for word in (*COMMANDS, "topics", "dead-letters", "config", "130", "SCENELOOM_DEBUG"):
         assert word in shown.stdout
 
 
-@pytest.mark.parametrize(
-    "command", [*([each] for each in COMMANDS), ["topics", "create"], ["topics", "list"], ["config", "show"]]
-)
+@pytest.mark.parametrize("command", [*([each] for each in COMMANDS), *GROUPS])
 def test_help_of_a_command_teaches_with_an_example(run: Run, command: list[str]) -> None:
     shown = run(*command, "--help")
     assert shown.exit_code == 0
@@ -72,6 +77,11 @@ def test_arguments_that_do_not_fit_together_are_explained(
         ["events"],
         ["watch", "x"],
         ["retry", "x"],
+        ["projects"],
+        ["jobs", "--stuck"],
+        ["dead-letters", "list"],
+        ["dead-letters", "show", "1"],
+        ["dead-letters", "replay", "--all"],
         ["topics", "list"],
         ["topics", "create"],
         ["worker"],

@@ -3,12 +3,13 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from models.commands import CancelProject, RetryProject, SubmitProject
+from models.commands import SubmitProject
 from models.errors import ErrorCode
 from models.events import CommandRefused, ProjectRejected, Receipt
 from models.faults import Fault
@@ -23,7 +24,7 @@ from sceneloom.topic_admin import ensure_topics
 from tests.cli.conftest import Run
 from tests.cli.worker_double import answering
 from tests.kafka_fixtures import TestBroker
-from tests.stage import MOMENT, a_scene, a_snapshot, settings_for, tell_state
+from tests.stage import MOMENT, a_scene, a_snapshot, settings_for, tell_event, tell_state
 
 
 @pytest.fixture
@@ -119,6 +120,7 @@ def test_submit_and_wait_fetches_the_video_and_its_report(
             "reused": 1,
             "cached": 0,
             "orphaned": 0,
+            "fallback": 0,
             "spent_usd": 0.0,
             "saved_usd": 0.0,
         },
@@ -246,49 +248,8 @@ def test_status_is_the_latest_snapshot(run: Run, settings: Settings) -> None:
         "film: The [bold] keeper",
         "making the scenes. Your scenes are being made.",
         "  scene 1: in progress",
+        "receipt  bought 0, reused 0, cached 0, orphaned 0; spent $0.00, saved $0.00",
     ]
-
-
-def test_retry_and_cancel_show_how_the_project_stands_afterwards(run: Run, settings: Settings) -> None:
-    tell(settings, failed("film"))
-
-    def answer(command: Any) -> list[ProjectSnapshot | Refusal]:
-        match command:
-            case RetryProject():
-                return [a_snapshot("film", version=10)]
-            case CancelProject():
-                return [a_snapshot("film", version=11, state=ProjectState.CANCELLED, message="Stopped.")]
-            case _:
-                return []
-
-    with answering(settings, answer) as commands:
-        retried = run("retry", "film")
-        cancelled = run("cancel", "film", "--json")
-    assert retried.exit_code == Outcome.DONE, retried.stderr
-    assert "making the scenes" in retried.stdout
-    assert json.loads(cancelled.stdout)["state"] == "Cancelled"
-    assert commands.get().command_id != commands.get().command_id, "each is a command of its own"
-
-
-def test_a_command_that_does_not_fit_is_refused_in_the_words_of_the_domain(
-    run: Run, settings: Settings
-) -> None:
-    tell(settings, completed("film"))
-    said = "project film is Completed and cannot become Cancelled"
-    with answering(settings, lambda c: [refused("film", c.command_id, "illegal_transition", said)]):
-        ended = run("cancel", "film")
-    assert ended.exit_code == Outcome.FAILED
-    assert ended.stderr == f"error: {said}\n"
-
-
-def test_a_command_that_no_worker_answers_is_said_to_be_sent(
-    run: Run, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tell(settings, failed("film"))
-    monkeypatch.setattr(following, "_ANSWER_SECONDS", 1.0)
-    ended = run("retry", "film")
-    assert ended.exit_code == Outcome.TIMED_OUT
-    assert "sent, but no worker has answered" in ended.stderr
 
 
 def test_without_topics_submit_stores_nothing_and_says_what_to_do(
@@ -298,3 +259,21 @@ def test_without_topics_submit_stores_nothing_and_says_what_to_do(
     assert ended.exit_code == Outcome.UNREACHABLE
     assert "sceneloom topics create" in ended.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_whoever_waits_for_a_project_hears_that_it_was_rejected(run: Run, settings: Settings) -> None:
+    fault = Fault("title", "required", "title is missing")
+    rejected = ProjectRejected(project_id="film", command_id="c", occurred_at=MOMENT, faults=(fault,))
+    heard = threading.Event()
+
+    def tell_again_and_again() -> None:
+        while not heard.wait(0.5):
+            asyncio.run(tell_event(settings, rejected))
+
+    teller = threading.Thread(target=tell_again_and_again)
+    teller.start()
+    ended = run("watch", "film", "--wait-for-it", "--timeout", "60")
+    heard.set()
+    teller.join()
+    assert ended.exit_code == Outcome.FAILED
+    assert "title is missing" in ended.stderr

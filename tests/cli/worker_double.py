@@ -1,20 +1,27 @@
 """Plays the worker on the topics: answers the first command of each project with what a test wants."""
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from queue import Queue
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from agents.credits import CreditsAgent
 from models.commands import ProjectCommand
+from models.credits import GrantConflict
+from models.ports import Message
 from models.snapshot import ProjectSnapshot
 from sceneloom.client import Reader, Refusal
+from sceneloom.codec import encode
+from sceneloom.intake import read_for_credits
 from sceneloom.settings import Settings
-from sceneloom.topics import PROJECT_REQUESTS
-from tests.stage import tell_event, tell_state
+from sceneloom.topics import CREDIT_REQUESTS, PROJECT_REQUESTS, key_of, topic_of
+from tables.credits import CreditTable
+from tests.stage import tell_event, tell_state, write
 
 Answer = Callable[[Any], list[ProjectSnapshot | Refusal]]
 _COMMAND: TypeAdapter[ProjectCommand] = TypeAdapter(ProjectCommand)
@@ -24,10 +31,8 @@ _COMMAND: TypeAdapter[ProjectCommand] = TypeAdapter(ProjectCommand)
 def answering(settings: Settings, answer: Answer) -> Iterator["Queue[ProjectCommand]"]:
     """Answer commands in a thread, until the block ends; yields the commands that came."""
     commands: Queue[ProjectCommand] = Queue()
-    ready = threading.Event()
-    loop = asyncio.new_event_loop()
 
-    async def serve() -> None:
+    async def serve(ready: threading.Event) -> None:
         async with Reader(settings, only_new=(PROJECT_REQUESTS,)) as reader:
             ready.set()
             async for record in reader.news():
@@ -39,7 +44,35 @@ def answering(settings: Settings, answer: Answer) -> Iterator["Queue[ProjectComm
                     else:
                         await tell_event(settings, message)
 
-    task = loop.create_task(serve())
+    with _in_a_thread(serve):
+        yield commands
+
+
+@contextmanager
+def keeping_credits(settings: Settings) -> Iterator[None]:
+    """Let the real credits agent answer, on a table in memory, until the block ends."""
+
+    class Post:
+        async def publish(self, message: Message, /) -> None:
+            await write(settings, topic_of(message), key_of(message), encode(message))
+
+    async def serve(ready: threading.Event) -> None:
+        agent = CreditsAgent(credits_table=CreditTable({}), publisher=Post())
+        async with Reader(settings, only_new=(CREDIT_REQUESTS,)) as reader:
+            ready.set()
+            async for record in reader.news():
+                with contextlib.suppress(GrantConflict):
+                    await agent.handle(read_for_credits(record.key, record.value), origin="o")
+
+    with _in_a_thread(serve):
+        yield
+
+
+@contextmanager
+def _in_a_thread(serve: Callable[[threading.Event], Coroutine[Any, Any, None]]) -> Iterator[None]:
+    ready = threading.Event()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(serve(ready))
 
     def live() -> None:
         try:
@@ -54,7 +87,7 @@ def answering(settings: Settings, answer: Answer) -> Iterator["Queue[ProjectComm
     try:
         if not ready.wait(30):
             raise TimeoutError("the double of the worker is not ready")
-        yield commands
+        yield
     finally:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()

@@ -121,6 +121,19 @@ class Stage:
         events = [orjson.loads(record.value) for record in await self.records(JOB_EVENTS)]
         return {f"{e['job_id']} {e['attempt']}" for e in events if e["type"] == "JobSucceeded"}
 
+    async def until_events(
+        self, topic: str, wanted: Callable[[dict[str, Any]], bool], count: int
+    ) -> list[dict[str, Any]]:
+        """Wait until *count* messages on *topic* are *wanted*, and return those."""
+        found: list[dict[str, Any]] = []
+        for _ in range(int(PATIENCE_SECONDS / 0.2)):
+            events = [orjson.loads(record.value) for record in await self.records(topic)]
+            found = [event for event in events if wanted(event)]
+            if len(found) >= count:
+                return found
+            await asyncio.sleep(0.2)
+        raise AssertionError(f"{len(found)} of {count} messages on {topic}\n{self.log()[-3000:]}")
+
     async def until_records(self, topic: str, count: int) -> list[ConsumerRecord]:
         """Wait until *topic* holds *count* messages, and return them."""
         records: list[ConsumerRecord] = []
@@ -139,7 +152,15 @@ class Stage:
 
 
 @pytest.fixture
-async def stage(broker: TestBroker, unique: str, tmp_path: Path) -> AsyncIterator[Stage]:
+def more_settings() -> Mapping[str, Any]:
+    """What a file of tests wants to have set otherwise."""
+    return {}
+
+
+@pytest.fixture
+async def stage(
+    broker: TestBroker, unique: str, tmp_path: Path, more_settings: Mapping[str, Any]
+) -> AsyncIterator[Stage]:
     settings = Settings(
         _env_file=None,
         broker=f"kafka://{broker.bootstrap}",
@@ -147,6 +168,7 @@ async def stage(broker: TestBroker, unique: str, tmp_path: Path) -> AsyncIterato
         partitions=4,
         data_folder=tmp_path / "data",
         assets=str(tmp_path / "assets"),
+        **more_settings,
     )
     await ensure_topics(settings)
     stage = Stage(settings, tmp_path)

@@ -17,7 +17,14 @@ from models.ports import AssetStore
 from models.work import ImageRequest, Offer, Output
 from sceneloom.app import create_app, run
 from sceneloom.assets.store import open_assets
-from sceneloom.outside import Outside, SystemClock, create_admission, usual_providers
+from sceneloom.outside import (
+    Outside,
+    SystemClock,
+    create_admission,
+    credit_ledger,
+    fallback_providers,
+    usual_providers,
+)
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers.wire import open_client
 from sceneloom.settings import Settings
@@ -71,9 +78,17 @@ def outside(settings: Settings) -> Outside:
     paid = list(paid_suppliers(settings, assets, client=client, clock=clock))
     bought = {(supplier.kind, supplier.offer.provider) for supplier in paid}
     free = [s for s in suppliers if (s.kind, s.offer.provider) not in bought]
-    workshop = Workshop(suppliers=[*free, *paid], usual=usual, assets=assets)
+    workshop = Workshop(
+        suppliers=[*free, *paid], usual=usual, fallbacks=fallback_providers(settings), assets=assets
+    )
     admission = create_admission(workshop, assets)
-    return Outside(clock=clock, admission=admission, workshop=workshop, closers=(client.aclose,))
+    return Outside(
+        clock=clock,
+        admission=admission,
+        workshop=workshop,
+        ledger=credit_ledger(settings, client, clock),
+        closers=(client.aclose,),
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Paid clips at a provider that misbehaves, judged by the provider's own ledger: one bill for each clip."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
+from models.errors import ErrorCode
 from models.lifecycle import ProjectState
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
-from sceneloom.topics import DEAD_LETTERS, PROJECT_EVENTS
+from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS, PROJECT_EVENTS, partition_of
 from tests.e2e.conftest import Stage
 from tests.e2e.test_main_job import is_completed
 
@@ -32,6 +34,16 @@ def paying(provider: FakeProvider) -> dict[str, str]:
         "SCENELOOM_ARK_URL": f"{provider.url}/api/v3",
         "SCENELOOM_ARK_USD_PER_SECOND": "0.0375",
         "SCENELOOM_ALLOW_PRIVATE_DOWNLOADS": "true",
+    }
+
+
+def buying_pictures(provider: FakeProvider) -> dict[str, str]:
+    """Return the settings of a worker that buys its pictures at *provider*, which has no list of them."""
+    return {
+        "SCENELOOM_IMAGE_PROVIDER": "openai",
+        "SCENELOOM_OPENAI_KEY": TEST_KEY,
+        "SCENELOOM_OPENAI_URL": f"{provider.url}/v1",
+        "SCENELOOM_OPENAI_IMAGE_USD": "0.15",
     }
 
 
@@ -131,3 +143,164 @@ async def test_a_refused_scene_costs_nothing_and_a_retry_buys_only_that_scene(
     assert provider.ledger.billed_usd() == pytest.approx(0.45)
     assert done.receipt.spent_usd == pytest.approx(0.45)
     assert done.receipt.saved_usd == pytest.approx(0.30)
+
+
+async def shared_evenly(stage: Stage, workers: int) -> None:
+    """Wait until each worker says that it holds its share of the partitions."""
+    share = stage.settings.partitions // workers
+    for _ in range(600):
+        held = [re.findall(r"held=(\d+)", stage.log(number)) for number in range(workers)]
+        if all(counts and int(counts[-1]) == share for counts in held):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(held)
+
+
+async def test_one_clip_for_projects_on_two_workers_at_the_same_moment_is_billed_once(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    for _ in range(2):
+        stage.start_worker(**paying(provider))
+    await shared_evenly(stage, 2)
+    by_partition = {partition_of(f"p{n}", stage.settings.partitions): f"p{n}" for n in range(100)}
+    projects = sorted(by_partition.values())
+    assert len(projects) == stage.settings.partitions, "some on each of the workers"
+
+    await asyncio.gather(*(stage.submit(project, clips(1)) for project in projects))
+    done = await stage.until_all(projects, is_completed)
+
+    assert provider.ledger.billed_usd() == pytest.approx(0.15)
+    assert len(provider.ledger.accepted()) == 1
+    receipts = [done[project].receipt for project in projects]
+    assert sorted(receipt.spent_usd for receipt in receipts) == [0.0, 0.0, 0.0, pytest.approx(0.15)]
+    assert sorted(receipt.saved_usd for receipt in receipts) == [0.0, *[pytest.approx(0.15)] * 3]
+    assert all((receipt.cached > 0) == (receipt.spent_usd == 0.0) for receipt in receipts)
+    events = [orjson.loads(record.value) for record in await stage.records(JOB_EVENTS)]
+    assert [event["type"] for event in events].count("SubmitIntended") == 1
+
+
+async def test_a_call_that_nobody_can_look_up_waits_for_a_person_and_the_budget_holds_for_the_resend_too(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    provider.play(
+        {
+            "defaults": {"cost_usd": 0.15},
+            "rules": [
+                {
+                    "when": {"prompt": "take 2", "to_call": 1},
+                    "then": {"fault": "disconnect", "accepted": True},
+                }
+            ],
+        }
+    )
+    stage.start_worker(**buying_pictures(provider))
+    scenes = [{"prompt": f"waves, take {n}"} for n in (1, 2)]
+    await stage.submit("p1", {"title": "Waves", "scenes": scenes, "max_cost_usd": 0.30})
+
+    asked = await stage.until("p1", lambda s: any(scene.questions for scene in s.scenes))
+    (question,) = asked.scenes[1].questions
+    assert (question.provider, question.cost_usd) == ("openai", 0.15)
+    assert len(provider.ledger.accepted()) == 2
+
+    approve = {"type": "ApproveResend", "project_id": "p1", "command_id": "a1", "job_id": question.job_id}
+    await stage.send("p1", approve)
+    await stage.send("p1", approve)  # whoever approves twice does not buy twice
+    stopped = await stage.until("p1", lambda s: s.state is ProjectState.FAILED)
+    assert stopped.scenes[1].error_code is ErrorCode.BUDGET_EXCEEDED
+    assert len(provider.ledger.accepted()) == 2
+
+    await stage.send("p1", {"type": "RetryProject", "project_id": "p1", "changes": {"max_cost_usd": 0.45}})
+    done = await stage.until("p1", is_completed)
+    assert len(provider.ledger.accepted()) == 3
+    assert provider.ledger.billed_usd() == pytest.approx(0.45)
+    assert done.receipt.spent_usd == pytest.approx(0.45)
+    assert done.receipt.orphaned == 1
+    assert await stage.records(DEAD_LETTERS) == []
+
+
+async def test_a_cancelled_project_takes_back_what_waits_and_counts_what_runs(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    provider.play(
+        {
+            "defaults": {"cost_usd": 0.15, "queued": 600},
+            "rules": [{"when": {"prompt": "take 1"}, "then": {"queued": 0, "running": 600}}],
+        }
+    )
+    stage.start_worker(**paying(provider))
+    await stage.submit("p1", clips(2))
+    await accepted(provider, 2)
+    await stage.until_events(JOB_EVENTS, lambda e: e["type"] == "JobSubmitted", 2)
+
+    await stage.send("p1", {"type": "CancelProject", "project_id": "p1"})
+    await stage.until_events(JOB_EVENTS, lambda e: e["type"] == "JobStopped", 2)
+    settled = await stage.until("p1", lambda s: s.receipt.spent_usd == pytest.approx(0.15))
+
+    assert settled.state is ProjectState.CANCELLED
+    assert settled.receipt.orphaned == 1
+    assert provider.ledger.billed_usd() == pytest.approx(0.15)
+
+
+async def test_a_provider_that_lets_nobody_in_is_stood_in_for_and_the_receipt_says_so(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    provider.play(
+        {
+            "defaults": {"cost_usd": 0.15},
+            "rules": [{"when": {"family": "tasks"}, "then": {"error": "unauthorized"}}],
+        }
+    )
+    fallback = {
+        "SCENELOOM_CLIP_FALLBACK": "fal",
+        "SCENELOOM_FAL_KEY": TEST_KEY,
+        "SCENELOOM_FAL_URL": provider.url,
+        "SCENELOOM_FAL_MODEL": "fal-ai/seedance/text-to-video",
+        "SCENELOOM_FAL_USD_PER_SECOND": "0.0375",
+    }
+    stage.start_worker(**paying(provider), **fallback)
+    await stage.submit("p1", clips(1))
+
+    done = await stage.until("p1", is_completed)
+
+    (entry,) = provider.ledger.accepted()
+    assert entry.family == "queue"
+    assert done.receipt.fallback == 1
+    assert done.receipt.spent_usd == pytest.approx(0.15)
+
+
+async def test_an_equal_clip_is_served_from_the_store_unless_a_new_one_is_wanted(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    stage.start_worker(**paying(provider))
+    await stage.submit("p1", clips(1))
+    await stage.until("p1", is_completed)
+
+    await stage.submit("p2", clips(1))
+    await stage.submit("p3", clips(1, use_cache=False))
+    served = await stage.until("p2", is_completed)
+    bought = await stage.until("p3", is_completed)
+
+    assert len(provider.ledger.accepted()) == 2
+    assert served.receipt.spent_usd == 0.0
+    assert served.receipt.saved_usd == pytest.approx(0.15)
+    assert bought.receipt.spent_usd == pytest.approx(0.15)
+
+
+async def test_a_refused_scene_is_put_in_other_words_and_only_that_one_is_bought(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    provider.play(
+        {
+            "defaults": {"cost_usd": 0.15},
+            "rules": [{"when": {"prompt": "take 2"}, "then": {"error": "moderation"}}],
+        }
+    )
+    stage.start_worker(**paying(provider))
+    await stage.submit("p1", clips(2))
+    await stage.until("p1", lambda s: s.state is ProjectState.FAILED)
+
+    changes = {"scene_id": "scene-002", "prompt": "waves, calmer"}
+    await stage.send("p1", {"type": "RetryProject", "project_id": "p1", "changes": changes})
+    await stage.until("p1", is_completed)
+
+    assert [entry.prompt for entry in provider.ledger.accepted()] == ["waves, take 1", "waves, calmer"]

@@ -15,9 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from agents.projects import ProjectsAgent
 from agents.scenes import ScenesAgent
 from models.commands import (
+    ApproveResend,
     CancelProject,
     CancelScene,
+    Changes,
     RequestScene,
+    ResolveSubmit,
     RetryProject,
     SubmitProject,
     TakeOverProject,
@@ -29,16 +32,25 @@ from models.job_events import (
     JobFailed,
     JobPostponed,
     JobStillRunning,
+    JobStopped,
     JobSubmitted,
     JobSucceeded,
     PollStalled,
     SubmitIntended,
     SubmitOutcomeUnknown,
+    SubmitUnresolved,
 )
 from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus
-from models.results import SceneCompleted, SceneDelayed, SceneFailed, SceneProgressed
+from models.results import (
+    SceneCompleted,
+    SceneDelayed,
+    SceneFailed,
+    SceneProgressed,
+    SceneStopped,
+    SceneUnclear,
+)
 from models.snapshot import ProjectSnapshot
-from models.work import JobKind, Output, Source
+from models.work import Decision, JobKind, Output, Source, Tally
 from tests.fakes import (
     MemoryJobs,
     MemoryProjects,
@@ -54,15 +66,19 @@ FOR_PROJECTS = (
     SubmitProject,
     CancelProject,
     RetryProject,
+    ApproveResend,
     TakeOverProject,
     SceneProgressed,
     SceneCompleted,
     SceneFailed,
     SceneDelayed,
+    SceneUnclear,
+    SceneStopped,
 )
 FOR_SCENES = (
     RequestScene,
     CancelScene,
+    ResolveSubmit,
     SubmitIntended,
     JobSubmitted,
     JobStillRunning,
@@ -70,6 +86,8 @@ FOR_SCENES = (
     JobSucceeded,
     JobFailed,
     SubmitOutcomeUnknown,
+    SubmitUnresolved,
+    JobStopped,
     PollStalled,
 )
 TERMINAL = (ProjectCompleted, ProjectFailed, ProjectCancelled)
@@ -89,7 +107,7 @@ class EveryOrder(RuleBasedStateMachine):
             jobs=self.jobs_table,
             queue=self.queue,
             publisher=self.outbox,
-            offers=OneOffer(0.15),
+            offers=OneOffer(0.15, fallback="other"),
             clock=self.clock,
         )
         self.seen_versions: list[int] = []
@@ -111,21 +129,46 @@ class EveryOrder(RuleBasedStateMachine):
 
     def deliver(self, message: Any) -> None:
         before = len(self.outbox.messages)
-        agent: Any = self.projects if isinstance(message, FOR_PROJECTS) else self.scenes
+        agent = self.agent_for(message)
         self.clock.advance(1)
         try:
             asyncio.run(agent.handle(message, origin=f"o-{message.type}"))
         except UnknownProject:
             assert "p1" not in self.projects_table.rows
         for sent in self.outbox.messages[before:]:
-            if isinstance(sent, FOR_PROJECTS + FOR_SCENES) and sent not in self.sent:
+            if self.is_read(sent) and sent not in self.sent:
                 self.sent.append(sent)
+
+    def agent_for(self, message: Any) -> Any:
+        return self.projects if isinstance(message, FOR_PROJECTS) else self.scenes
+
+    def is_read(self, message: Any) -> bool:
+        return isinstance(message, FOR_PROJECTS + FOR_SCENES)
 
     # -- users
 
     @rule(name=st.integers(0, 2))
     def somebody_retries(self, name: int) -> None:
         self.sent.append(RetryProject(project_id="p1", command_id=f"retry-{name}"))
+
+    @rule(name=st.integers(0, 1))
+    def somebody_retries_with_another_prompt(self, name: int) -> None:
+        changes = Changes(scene_id="scene-001", prompt=f"another sea {name}")
+        self.sent.append(RetryProject(project_id="p1", command_id=f"change-{name}", changes=changes))
+
+    @rule(pick=st.integers(min_value=0), decision=st.sampled_from(Decision), name=st.integers(0, 2))
+    def somebody_decides(self, pick: int, decision: Decision, name: int) -> None:
+        if jobs := list(self.jobs_table.rows):
+            task = f"found-{name}" if decision is Decision.ADOPT else None
+            self.sent.append(
+                ApproveResend(
+                    project_id="p1",
+                    command_id=f"decide-{name}",
+                    job_id=jobs[pick % len(jobs)],
+                    decision=decision,
+                    provider_task_id=task,
+                )
+            )
 
     @rule()
     def a_worker_takes_over(self) -> None:
@@ -142,14 +185,14 @@ class EveryOrder(RuleBasedStateMachine):
     # -- the provider
 
     @precondition(lambda self: bool(self.open_jobs()))
-    @rule(pick=st.integers(min_value=0), what=st.integers(0, 9), code=st.sampled_from(list(ErrorCode)))
+    @rule(pick=st.integers(min_value=0), what=st.integers(0, 13), code=st.sampled_from(list(ErrorCode)))
     def the_runner_learns_something(self, pick: int, what: int, code: ErrorCode) -> None:
         jobs = self.open_jobs()
         job = jobs[pick % len(jobs)]
         self.sent.append(self.learned(job, what, code))
 
     def open_jobs(self) -> list[Job]:
-        return [job for job in self.jobs_table.rows.values() if not job.finished]
+        return [job for job in self.jobs_table.rows.values() if not job.is_settled]
 
     def learned(self, job: Job, what: int, code: ErrorCode) -> Any:
         facts: dict[str, Any] = {
@@ -168,7 +211,10 @@ class EveryOrder(RuleBasedStateMachine):
             JobPostponed(**facts, due_at=self.clock.now() + timedelta(seconds=5), error_code=code),
             JobFailed(**facts, error_code=code),
             SubmitOutcomeUnknown(**facts),
+            SubmitUnresolved(**facts, until=self.clock.now() + timedelta(days=1)),
             PollStalled(**facts),
+            JobStopped(**facts, billed=False),
+            JobStopped(**facts, billed=True),
             JobSucceeded(**facts, output=output, source=Source.MADE),
         ]
         return events[min(what, len(events) - 1)]
@@ -225,7 +271,8 @@ class EveryOrder(RuleBasedStateMachine):
     @invariant()
     def a_finished_job_is_bought_again_only_after_it_failed(self) -> None:
         for job in self.jobs_table.rows.values():
-            if job.kind is not JobKind.RENDER:
+            is_changed = job.job_id == "p1/scene-001/image"  # by a retry with another prompt
+            if job.kind is not JobKind.RENDER and not is_changed:
                 assert job.tally.bought <= 1
 
     def teardown(self) -> None:
@@ -236,13 +283,22 @@ class EveryOrder(RuleBasedStateMachine):
         while done < len(self.sent):
             for message in self.sent[done:]:
                 done += 1
-                if not isinstance(message, RetryProject | CancelProject):
+                if not isinstance(message, RetryProject | CancelProject | ApproveResend):
                     self.deliver(message)
             if done == len(self.sent):
                 self.sent.extend(
-                    self.learned(job, 9, ErrorCode.PROVIDER_UNAVAILABLE) for job in self.open_jobs()
+                    self.learned(job, 99, ErrorCode.PROVIDER_UNAVAILABLE) for job in self.open_jobs()
                 )
-        assert not self.projects_table.rows["p1"].is_open
+        project = self.projects_table.rows["p1"]
+        assert not project.is_open
+        jobs = self.jobs_table.rows.values()
+        assert all(job.is_settled for job in jobs)
+        assert rounded(project.tally) == rounded(sum((job.tally for job in jobs), Tally()))
+
+
+def rounded(tally: Tally) -> dict[str, float]:
+    """Return *tally* without the errors of adding in another order."""
+    return {name: round(amount, 6) for name, amount in tally.model_dump().items()}
 
 
 def reachable(start: ProjectState, end: ProjectState) -> bool:

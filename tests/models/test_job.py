@@ -11,16 +11,18 @@ from models.job_events import (
     JobFailed,
     JobPostponed,
     JobStillRunning,
+    JobStopped,
     JobSubmitted,
     JobSucceeded,
     PollStalled,
     SubmitIntended,
     SubmitOutcomeUnknown,
+    SubmitUnresolved,
 )
 from models.lifecycle import JobStatus, SubmitState
-from models.scene_work import taken_up
+from models.scene_work import exceeds_budget, is_worth_a_fallback, taken_up
 from models.shapes import AspectRatio
-from models.work import ClipRequest, Offer, Output, Source
+from models.work import ClipRequest, Decision, Offer, Output, Source, Tally
 from tests.fakes import START
 
 OUTPUT = Output(url="mem://clip.mp4", media_type="video/mp4", seconds=5.0)
@@ -169,3 +171,173 @@ def test_equal_requests_have_equal_fingerprints_and_a_variation_another() -> Non
 
     assert a_job().fingerprint == a_job(scene_id="scene-002", attempt=3).fingerprint
     assert a_job().fingerprint != a_job(request=varied).fingerprint
+
+
+UNKNOWN = an_event(SubmitOutcomeUnknown)
+UNRESOLVED = an_event(SubmitUnresolved, until=START + timedelta(days=1))
+ORPHAN = Tally(orphaned=1, spent_usd=0.15, orphaned_usd=0.15)
+
+
+def in_doubt() -> Job:
+    return told(a_job(), INTENDED, UNKNOWN, UNRESOLVED)
+
+
+def decided(job: Job, decision: Decision, task_id: str | None = None, *, call: int = 0) -> Job:
+    return job.resolve(decision, attempt=1, call=call, task_id=task_id, at=START)
+
+
+def test_a_call_that_nothing_can_tell_about_asks_a_person_what_it_may_cost() -> None:
+    question = in_doubt().question
+
+    assert question is not None
+    assert (question.job_id, question.call) == ("p1/scene-001/clip", 0)
+    assert (question.provider, question.cost_usd) == ("house", 0.15)
+    assert question.until == START + timedelta(days=1)
+
+
+def test_an_approved_resend_is_a_new_call_and_leaves_the_first_one_as_an_orphan() -> None:
+    job = decided(in_doubt(), Decision.RESEND)
+
+    assert (job.status, job.submit, job.postponed) == (JobStatus.QUEUED, None, 1)
+    assert job.question is None
+    assert job.tally == ORPHAN
+    done = told(
+        job, an_event(SubmitIntended, call=1), an_event(JobSucceeded, call=1, output=OUTPUT, source="made")
+    )
+    assert done.tally == ORPHAN + Tally(bought=1, spent_usd=0.15)
+
+
+def test_a_decision_counts_once_and_only_for_its_call() -> None:
+    resent = decided(in_doubt(), Decision.RESEND)
+
+    assert decided(resent, Decision.RESEND) is resent
+    assert decided(resent, Decision.GIVE_UP) is resent
+    assert decided(in_doubt(), Decision.RESEND, call=3).submit is SubmitState.NEEDS_CONFIRMATION
+    running = told(a_job(), INTENDED, SUBMITTED)
+    assert decided(running, Decision.RESEND) is running
+
+
+def test_a_task_that_a_person_found_is_adopted_and_one_given_up_is_an_orphan() -> None:
+    adopted = decided(in_doubt(), Decision.ADOPT, "t-9")
+    assert (adopted.submit, adopted.provider_task_id) == (SubmitState.ACCEPTED, "t-9")
+
+    lost = decided(in_doubt(), Decision.GIVE_UP)
+    assert (lost.status, lost.error_code) == (JobStatus.FAILED, ErrorCode.SUBMIT_UNKNOWN)
+    assert lost.tally == ORPHAN
+
+
+def test_a_late_answer_to_an_unclear_call_makes_the_question_needless() -> None:
+    job = in_doubt().evolve(SUBMITTED)
+
+    assert job.submit is SubmitState.ACCEPTED
+    assert job.question is None
+
+
+def test_a_question_of_a_call_that_was_answered_meanwhile_is_not_asked() -> None:
+    accepted = told(a_job(), INTENDED, UNKNOWN, SUBMITTED)
+
+    assert accepted.evolve(UNRESOLVED) is accepted
+
+
+@pytest.mark.parametrize(
+    ("before", "outcome", "cost"),
+    [
+        pytest.param([], [], Tally(), id="nothing was ordered"),
+        pytest.param([INTENDED], [POSTPONED], Tally(), id="the call was refused for now"),
+        pytest.param(
+            [INTENDED],
+            [an_event(JobFailed, error_code=ErrorCode.PROVIDER_AUTH)],
+            Tally(),
+            id="the call was refused",
+        ),
+        pytest.param(
+            [INTENDED],
+            [an_event(JobFailed, error_code=ErrorCode.OUTPUT_MISSING)],
+            ORPHAN,
+            id="what was bought cannot be used",
+        ),
+        pytest.param([INTENDED], [SUCCEEDED], Tally(bought=1, spent_usd=0.15), id="it came after all"),
+        pytest.param([INTENDED], [SUBMITTED], ORPHAN, id="the task was accepted"),
+        pytest.param(
+            [INTENDED], [SUBMITTED, an_event(JobStopped, billed=False)], Tally(), id="the task was taken back"
+        ),
+        pytest.param(
+            [INTENDED, SUBMITTED], [an_event(JobStopped, billed=True)], ORPHAN, id="too late to stop"
+        ),
+        pytest.param([INTENDED], [UNKNOWN], ORPHAN, id="nobody knows"),
+        pytest.param([INTENDED, UNKNOWN], [UNRESOLVED], ORPHAN, id="nobody will ever know"),
+    ],
+)
+def test_what_a_cancelled_job_has_cost_follows_from_what_became_of_its_call(
+    before: list[Any], outcome: list[Any], cost: Tally
+) -> None:
+    job = told(told(a_job(), *before).cancel(), *outcome)
+
+    assert job.status is JobStatus.CANCELLED
+    assert job.tally == cost
+
+
+def test_a_cancelled_job_is_settled_when_nothing_more_will_be_known() -> None:
+    assert a_job().cancel().is_settled
+    running = told(a_job(), INTENDED, SUBMITTED).cancel()
+    assert not running.is_settled
+
+    settled = running.evolve(an_event(JobStopped, billed=True))
+    assert settled.is_settled
+    assert settled.evolve(an_event(JobStopped, billed=False)) is settled
+
+
+def test_a_stand_in_makes_the_same_asset_and_is_counted() -> None:
+    failed = told(a_job(), an_event(JobFailed, error_code=ErrorCode.PROVIDER_UNAVAILABLE))
+
+    job = failed.stood_in_for(Offer(provider="other", model="m9", cost_usd=0.40), START)
+    done = told(job, an_event(JobSucceeded, attempt=2, output=OUTPUT, source=Source.MADE))
+
+    assert (job.attempt, job.offer.provider, job.stands_in_for) == (2, "other", "house")
+    assert job.request == failed.request
+    assert done.tally == Tally(bought=1, fallback=1, spent_usd=0.40)
+
+
+@pytest.mark.parametrize(
+    ("code", "worth"),
+    [
+        (ErrorCode.PROVIDER_UNAVAILABLE, True),
+        (ErrorCode.PROVIDER_RATE_LIMITED, True),
+        (ErrorCode.PROVIDER_QUOTA_EXHAUSTED, True),
+        (ErrorCode.PROVIDER_AUTH, True),
+        (ErrorCode.PROVIDER_MODEL_RETIRED, True),
+        (ErrorCode.MODERATION_REJECTED, False),
+        (ErrorCode.SUBMIT_UNKNOWN, False),
+        (ErrorCode.PROVIDER_TIMEOUT, False),
+        (ErrorCode.OUTPUT_MISSING, False),
+        (ErrorCode.BUDGET_EXCEEDED, False),
+    ],
+)
+def test_another_provider_is_asked_only_where_the_first_one_surely_took_nothing(
+    code: ErrorCode, *, worth: bool
+) -> None:
+    failed = told(a_job(), an_event(JobFailed, error_code=code))
+
+    assert is_worth_a_fallback(failed) is worth
+    assert not is_worth_a_fallback(failed.model_copy(update={"stands_in_for": "first"}))
+
+
+@pytest.mark.parametrize(
+    ("others", "budget", "exceeds"),
+    [
+        pytest.param([], None, False, id="no limit"),
+        pytest.param([], 0.15, False, id="just enough"),
+        pytest.param([], 0.14, True, id="too little"),
+        pytest.param([told(a_job(), SUCCEEDED)], 0.30, False, id="one is bought"),
+        pytest.param([told(a_job(), SUCCEEDED)], 0.29, True, id="one is bought and nothing is left"),
+        pytest.param([told(a_job(), INTENDED)], 0.29, True, id="one is under way"),
+        pytest.param([told(a_job(), INTENDED, SUBMITTED).cancel()], 0.29, True, id="one is an orphan"),
+        pytest.param([a_job(earlier=ORPHAN)], 0.29, True, id="an earlier attempt is an orphan"),
+    ],
+)
+def test_a_call_is_within_the_budget_of_its_project_or_not_made(
+    others: list[Job], budget: float | None, *, exceeds: bool
+) -> None:
+    job = a_job(scene_id="scene-002", budget_usd=budget)
+
+    assert exceeds_budget(job, [*others, job]) is exceeds

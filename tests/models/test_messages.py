@@ -5,11 +5,11 @@ from itertools import chain
 import pytest
 
 from models.errors import ErrorCode
-from models.lifecycle import JobStatus, ProjectState, SceneStatus
+from models.lifecycle import JobStatus, ProjectState, SceneStatus, SubmitState
 from models.messages import Subject, message_for
 
 LANGUAGES = ("en", "ru", "fa")
-SUBJECTS: tuple[Subject, ...] = tuple(chain(ProjectState, SceneStatus, JobStatus, ErrorCode))
+SUBJECTS: tuple[Subject, ...] = tuple(chain(ProjectState, SceneStatus, JobStatus, SubmitState, ErrorCode))
 SCRIPTS = {"en": "LATIN", "ru": "CYRILLIC", "fa": "ARABIC"}
 
 
@@ -30,7 +30,7 @@ def test_every_status_and_code_has_a_sentence_in_the_script_of_its_language(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_two_of_a_kind_say_the_same(language: str) -> None:
-    for kind in (ProjectState, SceneStatus, JobStatus, ErrorCode):
+    for kind in (ProjectState, SceneStatus, JobStatus, SubmitState, ErrorCode):
         messages = [message_for(subject, language) for subject in kind]
         assert len(set(messages)) == len(messages)
 

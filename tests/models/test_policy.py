@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import ErrorCode
-from models.policy import POLL_SCHEDULE, RETRIES, deadline, next_poll, retry_delay
+from models.policy import POLL_SCHEDULE, RETRIES, deadline, next_poll, retry_delay, slow_poll
 from tests.fakes import START
 
 
@@ -31,6 +31,36 @@ def test_a_restart_neither_repeats_nor_forgets_a_poll(later: float) -> None:
 
     assert (due is None) == (later >= sum(POLL_SCHEDULE))
     assert due is None or now < due <= now + timedelta(seconds=60)
+
+
+@given(st.floats(min_value=0, max_value=1), st.floats(min_value=0, max_value=100_000))
+def test_jitter_makes_a_poll_at_most_a_tenth_of_its_step_earlier_and_never_later(
+    jitter: float, later: float
+) -> None:
+    steps = [*POLL_SCHEDULE, *([60.0] * 2000)]
+    now, plain = START + timedelta(seconds=later), 0.0
+
+    due = next_poll(START, now, jitter=jitter) or slow_poll(START, now, jitter=jitter)
+
+    assert due > now
+    at = (due - START).total_seconds()
+    for step in steps:
+        plain += step
+        if plain - 0.1 * step - 1e-3 <= at <= plain + 1e-3:
+            break
+    else:
+        raise AssertionError(f"{at} is no poll of the schedule")
+    assert (due - now).total_seconds() <= 66.0
+
+
+def test_once_the_schedule_has_run_out_its_last_step_repeats_for_ever() -> None:
+    polls, now = [], START + timedelta(seconds=120)
+    for _ in range(4):
+        now = slow_poll(START, now)
+        polls.append((now - START).total_seconds())
+
+    assert polls == [180, 240, 300, 360]
+    assert slow_poll(START, START + timedelta(seconds=100_010)) == START + timedelta(seconds=100_020)
 
 
 @given(st.sampled_from(list(ErrorCode)), st.integers(min_value=1, max_value=12), st.floats(0, 1))

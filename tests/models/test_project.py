@@ -6,14 +6,32 @@ import pytest
 
 from models import decisions, results
 from models.checks import parse_request
-from models.commands import CancelProject, RetryProject, TakeOverProject
-from models.errors import ErrorCode, IllegalTransition, UnknownScene, VersionConflict
+from models.commands import (
+    ApproveResend,
+    CancelProject,
+    CancelScene,
+    Changes,
+    ResolveSubmit,
+    RetryProject,
+    TakeOverProject,
+)
+from models.errors import (
+    ErrorCode,
+    IllegalTransition,
+    NothingToConfirm,
+    SceneNotMissing,
+    UnknownScene,
+    VersionConflict,
+)
 from models.events import (
+    ConfirmationAnswered,
+    ConfirmationNeeded,
     Event,
     ProjectCompleted,
     ProjectDelayed,
     ProjectFailed,
     ProjectResumed,
+    ReceiptChanged,
     RenderRequested,
     SceneCompleted,
     ScenesRequested,
@@ -21,7 +39,8 @@ from models.events import (
 from models.identifiers import FILM
 from models.lifecycle import ProjectState, SceneStatus
 from models.project import Project
-from models.work import Assets, RenderRequest, Tally
+from models.snapshot import snapshot
+from models.work import Assets, Decision, Question, RenderRequest, Tally
 from tests.fakes import START, a_request
 
 LATER = START + timedelta(minutes=1)
@@ -242,3 +261,172 @@ def test_an_event_that_is_not_newer_changes_nothing() -> None:
 def test_a_result_for_a_scene_that_the_project_does_not_have_is_refused() -> None:
     with pytest.raises(UnknownScene, match="scene-009"):
         decisions.decide(submitted(), completed("scene-009"), now=LATER)
+
+
+QUESTION = Question(
+    job_id="p1/scene-001/image",
+    attempt=1,
+    call=0,
+    provider="house",
+    model="m1",
+    cost_usd=0.15,
+    until=LATER + timedelta(days=1),
+)
+UNCLEAR = results.SceneUnclear(project_id="p1", scene_id=FIRST, attempt=1, question=QUESTION)
+APPROVE = ApproveResend(project_id="p1", command_id="a1", job_id=QUESTION.job_id)
+
+
+def test_an_unclear_call_is_told_with_its_possible_cost_and_shown_until_it_is_decided() -> None:
+    project = submitted()
+    (event,) = decisions.decide(project, UNCLEAR, now=LATER)
+    project = project.evolve(event)
+
+    assert isinstance(event, ConfirmationNeeded)
+    assert event.question == QUESTION
+    assert decisions.recall(project, UNCLEAR) == (event,)
+    assert snapshot(project).scenes[0].questions == (QUESTION,)
+    assert "pay twice" in snapshot(project).message
+
+    project = told(project, APPROVE)
+    assert snapshot(project).scenes[0].questions == ()
+    assert decisions.recall(project, UNCLEAR) == (event,)
+
+
+def test_a_decision_goes_to_the_job_it_is_about_and_is_the_same_when_it_comes_again() -> None:
+    before = told(submitted(), UNCLEAR)
+    adopt = ApproveResend(
+        project_id="p1",
+        command_id="a1",
+        job_id=QUESTION.job_id,
+        decision=Decision.ADOPT,
+        provider_task_id="t-9",
+    )
+
+    (event,) = decisions.decide(before, adopt, now=LATER)
+    project = before.evolve(event)
+
+    assert isinstance(event, ConfirmationAnswered)
+    assert project.orders(event) == (
+        ResolveSubmit(
+            project_id="p1",
+            job_id=QUESTION.job_id,
+            attempt=1,
+            call=0,
+            decision=Decision.ADOPT,
+            provider_task_id="t-9",
+        ),
+    )
+    assert decisions.recall(project, adopt) == (event,)
+
+
+def test_a_second_decision_and_one_that_nobody_asked_for_are_refused() -> None:
+    asked = told(submitted(), UNCLEAR)
+    answered = told(asked, APPROVE)
+
+    with pytest.raises(NothingToConfirm, match="scene-001/image"):
+        decisions.decide(answered, APPROVE.model_copy(update={"command_id": "a2"}), now=LATER)
+    with pytest.raises(NothingToConfirm):
+        decisions.decide(submitted(), APPROVE, now=LATER)
+    with pytest.raises(NothingToConfirm):
+        decisions.decide(told(asked, CancelProject(project_id="p1")), APPROVE, now=LATER)
+
+
+def test_a_resend_that_is_unclear_again_is_a_new_question() -> None:
+    project = told(submitted(), UNCLEAR, APPROVE)
+    again = UNCLEAR.model_copy(update={"question": QUESTION.model_copy(update={"call": 1})})
+
+    project = told(project, again)
+
+    assert [each.call for each in project.part(FIRST).open_questions] == [1]
+
+
+def test_adopting_needs_the_task_and_nothing_else_takes_one() -> None:
+    with pytest.raises(ValueError, match="adopt needs it"):
+        ApproveResend(project_id="p1", job_id="j", decision=Decision.ADOPT)
+    with pytest.raises(ValueError, match="goes with the decision adopt"):
+        ApproveResend(project_id="p1", job_id="j", provider_task_id="t-9")
+
+
+def stopped(revision: int, tally: Tally) -> results.SceneStopped:
+    return results.SceneStopped(project_id="p1", scene_id=FIRST, attempt=1, revision=revision, tally=tally)
+
+
+def test_what_a_cancelled_scene_has_really_cost_changes_the_receipt_and_not_the_end() -> None:
+    before = submitted()
+    (cancelled,) = decisions.decide(before, CancelProject(project_id="p1"), now=LATER)
+    project = before.evolve(cancelled)
+    assert project.orders(cancelled) == tuple(
+        CancelScene(project_id="p1", scene_id=scene, attempt=1) for scene in (FIRST, SECOND)
+    )
+    orphaned = stopped(5, Tally(orphaned=1, spent_usd=0.15, orphaned_usd=0.15))
+
+    (event,) = decisions.decide(project, orphaned, now=LATER)
+    project = project.evolve(event)
+
+    assert isinstance(event, ReceiptChanged)
+    assert (project.receipt.orphaned, project.receipt.spent_usd) == (1, 0.15)
+    assert decisions.recall(project, orphaned) == (event,)
+    assert decisions.recall(project, CancelProject(project_id="p1")) == (cancelled,)
+
+    (event,) = decisions.decide(project, stopped(6, Tally()), now=LATER)
+    project = project.evolve(event)
+    assert project.receipt.orphaned == 0
+    assert decisions.decide(project, orphaned, now=LATER) == ()
+
+
+def test_a_scene_that_was_finished_while_its_project_was_cancelled_is_counted() -> None:
+    project = told(submitted(), CancelProject(project_id="p1"))
+    finished = completed(FIRST).model_copy(update={"revision": 4})
+
+    (event,) = decisions.decide(project, finished, now=LATER)
+
+    assert project.evolve(event).receipt.spent_usd == 0.15
+
+
+def a_failure() -> Project:
+    return told(submitted(), completed(SECOND), failed(FIRST))
+
+
+def changed(project: Project, changes: Changes) -> dict[str, object]:
+    return decisions.changed(project.request, changes, project)
+
+
+def test_a_retry_may_change_the_missing_scene_and_is_told_with_the_new_request() -> None:
+    before = a_failure()
+    changes = Changes(scene_id=FIRST, prompt="a calm sea", providers={"image": "openai"})
+    retry = RetryProject(project_id="p1", command_id="c1", changes=changes)
+    request = parse_request(changed(before, changes))
+
+    events = decisions.decide(before, retry, now=LATER, request=request)
+    project = after(before, events)
+
+    (order,) = project.orders(events[-1])
+    picture, speech = order.wants  # type: ignore[union-attr]
+    assert picture.request.prompt == "a calm sea"  # type: ignore[union-attr]
+    assert picture.provider == "openai"
+    assert speech.provider is None
+    assert decisions.recall(project, retry) == events
+
+
+def test_a_retry_may_raise_the_budget_and_choose_a_provider_for_all() -> None:
+    project = a_failure()
+    raw = changed(project, Changes(max_cost_usd=9.5, providers={"speech": "openai"}))
+
+    request = parse_request(raw)
+    assert request.max_cost_usd == 9.5
+    assert request.providers == {"speech": "openai"}
+    assert request.scenes == project.request.scenes
+
+
+def test_a_finished_scene_and_one_that_is_not_there_cannot_be_changed() -> None:
+    with pytest.raises(SceneNotMissing, match="scene-002"):
+        changed(a_failure(), Changes(scene_id=SECOND, prompt="other"))
+    for scene in ("scene-009", FILM):
+        with pytest.raises(UnknownScene, match=scene):
+            changed(a_failure(), Changes(scene_id=scene, prompt="other"))
+
+
+def test_without_changes_the_request_stays_as_it_is() -> None:
+    project = a_failure()
+
+    assert parse_request(changed(project, Changes())) == project.request

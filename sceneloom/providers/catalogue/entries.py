@@ -111,6 +111,8 @@ class Entry(_Part):
     """Seconds before each poll, for tasks."""
     least_deadline_seconds: float = 600.0
     """How long a task is waited for at least."""
+    tiers: Mapping[str, float] = {}
+    """Service tiers beside the usual one, and the seconds that a task of theirs is waited for at least."""
     output_lifetime_seconds: float | None = None
     """How long a link to an output works; None where the output comes with the answer."""
     models: tuple[Model, ...] = ()

@@ -1,0 +1,1 @@
+"""Measurements of what must stay quick and small: `make bench`."""

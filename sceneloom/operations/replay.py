@@ -1,0 +1,159 @@
+"""Sends dead letters back to where they died, each once, and marks what was sent."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Final
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+
+from sceneloom.client import Reader
+from sceneloom.dead_letters import REPLAYED
+from sceneloom.operations.letters import READ_BY_WORKERS, Letter, letters
+from sceneloom.settings import Settings
+from sceneloom.topic_admin import ANSWER_SECONDS, BrokerUnreachable, partition_counts
+from sceneloom.topics import partition_of, topic_name
+
+_LARGEST_REQUEST: Final = 16 * 1024 * 1024
+"""Above what any of our topics takes: the broker has the last word."""
+
+_SKEW: Final = timedelta(hours=1)
+"""How far the clocks of a worker and of whoever replays may be apart."""
+
+
+class Fate(Enum):
+    """What becomes of a letter in a replay."""
+
+    SEND = "send"
+    DONE_BEFORE = "done before"
+    IMPOSSIBLE = "impossible"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a replay does with *letter*: send it to *partition* of its topic, or not, and *why* not."""
+
+    letter: Letter
+    fate: Fate
+    partition: int | None = None
+    why: str = ""
+
+
+Report = Callable[[str, str], None]
+"""Hears the name of a letter, and why it could not be sent; an empty reason says that it was."""
+
+
+async def planned(settings: Settings, chosen: Sequence[Letter], before: Collection[str]) -> list[Plan]:
+    """Say what to do with each letter; *before* names those that were replayed, and are left out.
+
+    Raises `BrokerUnreachable` and `TopicsMissing`.
+    """
+    ours = {topic_name(settings, topic) for topic in READ_BY_WORKERS}
+    wanted = sorted({letter.topic for letter in chosen} & ours)
+    counts = await partition_counts(settings, wanted) if wanted else {}
+    done = "it was replayed before; --again sends it once more"
+    return [
+        Plan(each, Fate.DONE_BEFORE, why=done) if each.name in before else _plan(each, counts)
+        for each in chosen
+    ]
+
+
+def _plan(letter: Letter, counts: Mapping[str, int]) -> Plan:
+    """Say where *letter* goes, of the topics in *counts* with so many partitions."""
+    count = counts.get(letter.topic)
+    if count is None:
+        why = f"{letter.topic or 'no topic'} is none that our workers read messages from"
+    elif letter.omitted == 0:
+        why = "the message had neither key nor value: there is nothing to send"
+    elif letter.omitted is not None:
+        why = f"its value of {letter.omitted} bytes was too large to be kept: send it anew"
+    elif letter.key is not None:
+        return Plan(letter, Fate.SEND, partition_of(letter.key, count))
+    elif letter.origin_partition is None or letter.origin_partition >= count:
+        why = f"it has no key, and {letter.topic} has no partition {letter.origin_partition}"
+    else:
+        return Plan(letter, Fate.SEND, letter.origin_partition)
+    return Plan(letter, Fate.IMPOSSIBLE, why=why)
+
+
+async def replayed_before(settings: Settings, chosen: Sequence[Letter]) -> set[str]:
+    """Return the names of the letters that were sent again, as far as their topics still hold what was sent.
+
+    Reads those topics from the death of the oldest letter on. Raises `BrokerUnreachable`, `TopicsMissing`.
+    """
+    topics = [t for t in READ_BY_WORKERS if topic_name(settings, t) in {letter.topic for letter in chosen}]
+    if not topics:
+        return set()
+    since = min(letter.died_at for letter in chosen) - _SKEW
+    marks: set[str] = set()
+    async with Reader(settings, *topics, since=since) as reader:
+        async for record in reader.history():
+            marks |= {value.decode(errors="replace") for name, value in record.headers if name == REPLAYED}
+    return marks & {letter.name for letter in chosen}
+
+
+async def replay(settings: Settings, plans: Collection[Plan], report: Report) -> None:
+    """Send what *plans* say, one letter after another, none twice, and *report* each when it is certain.
+
+    A letter that its topic does not take is reported and the next one follows. Raises `BrokerUnreachable`.
+    """
+    open_plans = {plan.letter.name: plan for plan in plans if plan.fate is Fate.SEND}
+    producer: AIOKafkaProducer | None = None
+    try:
+        async with contextlib.aclosing(letters(settings)) as there:
+            async for letter in there:
+                if not open_plans:
+                    break
+                plan = open_plans.pop(letter.name, None)
+                if plan is None:
+                    continue
+                producer = producer or await _started(settings)
+                if why := await _sent(producer, letter, plan):
+                    # A producer that counts its messages cannot go on after one that was refused.
+                    await _stop(producer)
+                    producer = None
+                report(letter.name, why)
+    except (KafkaError, TimeoutError, OSError) as exc:
+        raise BrokerUnreachable(settings.bootstrap) from exc
+    finally:
+        if producer is not None:
+            await _stop(producer)
+    for name in open_plans:
+        report(name, "it is not on the topic any more")
+
+
+async def _sent(producer: AIOKafkaProducer, letter: Letter, plan: Plan) -> str:
+    """Send *letter*; return why its topic does not take it, and nothing when the broker has it."""
+    headers = [*letter.headers, (REPLAYED, letter.name.encode())]
+    try:
+        async with asyncio.timeout(4 * ANSWER_SECONDS):
+            await producer.send_and_wait(
+                letter.topic, letter.value, key=letter.key, partition=plan.partition, headers=headers
+            )
+    except MessageSizeTooLargeError:
+        return f"{letter.topic} does not take a message of {letter.size} bytes"
+    return ""
+
+
+async def _started(settings: Settings) -> AIOKafkaProducer:
+    producer = AIOKafkaProducer(
+        bootstrap_servers=",".join(settings.bootstrap),
+        enable_idempotence=True,  # a send that the client repeats by itself arrives once
+        max_request_size=_LARGEST_REQUEST,
+        request_timeout_ms=int(ANSWER_SECONDS * 1000),
+    )
+    try:
+        await asyncio.wait_for(producer.start(), 2 * ANSWER_SECONDS)
+    except BaseException:
+        await _stop(producer)
+        raise
+    return producer
+
+
+async def _stop(producer: AIOKafkaProducer) -> None:
+    with contextlib.suppress(KafkaError, TimeoutError):
+        await asyncio.wait_for(producer.stop(), ANSWER_SECONDS)

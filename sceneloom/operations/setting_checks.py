@@ -1,0 +1,102 @@
+"""Checks of what is installed and what is set."""
+
+import platform
+import re
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Final
+
+from sceneloom.operations.examination import Finding, aside, fault, ok
+from sceneloom.outside import fallback_providers, usual_providers, without_store
+from sceneloom.settings import Settings
+
+_OLDEST_PYTHON: Final = (3, 11)
+_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)(?:>=([0-9.]+))?")
+
+
+async def packages(_settings: Settings) -> list[Finding]:
+    """Look whether Python and every package that we need are there, and new enough."""
+    python = f"Python {platform.python_version()}"
+    wrong = await aside(lambda: missing(metadata.requires("sceneloom") or []))
+    advice = "set the environment up again: `make setup`, or install requirements.lock"
+    if sys.version_info < _OLDEST_PYTHON:
+        wrong.append(f"{python} is older than 3.11")
+    return [fault(each, advice) for each in wrong] or [ok(f"{python}; every package is there")]
+
+
+def missing(requirements: Sequence[str]) -> list[str]:
+    """Return what is wrong with the installed packages, against requirements like `httpx>=0.28`."""
+    faults = []
+    for requirement in requirements:
+        match = _REQUIREMENT.match(requirement)
+        if match is None or ";" in requirement:  # for another platform, or an extra
+            continue
+        name, least = match[1], match[2] or "0"
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            faults.append(f"the package {name} is not installed")
+            continue
+        if _numbers(version) < _numbers(least):
+            faults.append(f"the package {name} is {version}, and {least} or newer is needed")
+    return faults
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def set_keys(settings: Settings) -> list[str]:
+    """Return the names of the accounts whose keys are set."""
+    return [name for name, account in settings.accounts.items() if account.key.get_secret_value()]
+
+
+async def providers(settings: Settings) -> list[Finding]:
+    """Look which providers can be chosen, without a call to any: that could cost money."""
+    keys = set_keys(settings)
+    findings = [finding for name in keys if (finding := await _half_set(settings, name))]
+    broken = len(findings)
+    if not broken:
+        findings += await _unknown_choices(settings)
+    if findings:
+        return findings
+    if not keys:
+        return [ok("no key is set: everything is made on this machine, for nothing")]
+    return [ok(f"keys are set for {', '.join(keys)}; none was tried, for that could cost money")]
+
+
+async def _half_set(settings: Settings, name: str) -> Finding | None:
+    """Return what is wrong with the settings of one provider, with the keys of all others taken away."""
+    alone = {"accounts": {name: settings.accounts[name]}}
+    try:
+        outside = without_store(settings.model_copy(update=alone))
+    except ValueError as error:
+        return fault(f"{name} is half set: {error}", f"set that, or unset SCENELOOM_{name.upper()}_KEY")
+    for close in outside.closers:
+        await close()
+    return None
+
+
+async def _unknown_choices(settings: Settings) -> list[Finding]:
+    """Return a fault for each setting that chooses a provider which is not there."""
+    outside = without_store(settings)
+    choices = [
+        *((kind, "PROVIDER", name) for kind, name in usual_providers(settings).items()),
+        *((kind, "FALLBACK", name) for kind, name in fallback_providers(settings).items()),
+    ]
+    findings = []
+    for kind, role, name in choices:
+        known = outside.workshop.names(kind)
+        if name not in known:
+            advice = f"set its key, or choose one of: {', '.join(sorted(known))}"
+            findings.append(fault(f"SCENELOOM_{kind.upper()}_{role} is {name}, which nobody here is", advice))
+    for close in outside.closers:
+        await close()
+    return findings
+
+
+def settings_check(faults: Sequence[str]) -> list[Finding]:
+    """Return the *faults* of the settings themselves, which have their defaults in the other checks."""
+    advice = "correct it; the other checks go on with the default. `sceneloom config show` lists what is set"
+    return [fault(each, advice) for each in faults] or [ok("every setting can be read")]

@@ -1,0 +1,154 @@
+"""Dead letters go back to where they died: on a real broker, with letters that the tests write."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer, ConsumerRecord
+
+from sceneloom.client import Reader
+from sceneloom.operations.letters import Letter, envelopes
+from sceneloom.operations.replay import Fate, Plan, planned, replay, replayed_before
+from sceneloom.settings import Settings
+from sceneloom.topic_admin import ensure_topics
+from sceneloom.topics import (
+    DEAD_LETTERS,
+    JOB_EVENTS,
+    PROJECT_REQUESTS,
+    SCENE_REQUESTS,
+    partition_of,
+    topic_name,
+)
+from tests.kafka_fixtures import TestBroker
+from tests.operations.test_letters import a_letter
+from tests.stage import settings_for
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+async def settings(broker: TestBroker, unique: str) -> Settings:
+    settings = settings_for(broker.bootstrap, f"{unique}-")
+    await ensure_topics(settings)
+    return settings
+
+
+async def die(
+    settings: Settings,
+    topic: str,
+    key: bytes | None,
+    value: bytes | None,
+    *own: tuple[str, bytes],
+    **ours: Any,
+) -> None:
+    name = topic if topic.startswith("=") else topic_name(settings, topic)
+    told = {
+        "topic": name.removeprefix("="),
+        "partition": 2,
+        "offset": 7,
+        "error": "Unreadable",
+        "reason": "x",
+    }
+    headers = [*own, *((f"sceneloom-{k}", str(v).encode()) for k, v in (told | ours).items())]
+    async with AIOKafkaProducer(bootstrap_servers=settings.bootstrap, max_request_size=8_000_000) as producer:
+        await producer.send_and_wait(topic_name(settings, DEAD_LETTERS), value, key=key, headers=headers)
+
+
+async def sent(settings: Settings, *topics: str) -> list[ConsumerRecord]:
+    async with Reader(settings, *topics) as reader:
+        return [record async for record in reader.history()]
+
+
+async def replay_all(settings: Settings, before: Sequence[str] = ()) -> tuple[list[Plan], dict[str, str]]:
+    plans = await planned(settings, await envelopes(settings), before)
+    outcomes: dict[str, str] = {}
+    await replay(settings, plans, outcomes.__setitem__)
+    return plans, outcomes
+
+
+async def test_key_value_and_own_headers_go_unchanged_to_the_partition_of_the_key(settings: Settings) -> None:
+    own = [("ce_id", b"\xff"), ("ce_id", b"2")]
+    await die(settings, PROJECT_REQUESTS, b"film-1", b"\x00{", *own)
+    _, outcomes = await replay_all(settings)
+    (record,) = await sent(settings, PROJECT_REQUESTS)
+    assert outcomes == {"0": ""}
+    assert (record.key, record.value) == (b"film-1", b"\x00{")
+    assert record.partition == partition_of("film-1", settings.partitions)
+    assert list(record.headers) == [*own, ("sceneloom-replayed", b"0")]
+
+
+async def test_a_message_without_key_goes_back_to_its_own_partition(settings: Settings) -> None:
+    await die(settings, JOB_EVENTS, None, b"x", partition=3)
+    await replay_all(settings)
+    (record,) = await sent(settings, JOB_EVENTS)
+    assert (record.key, record.partition) == (None, 3)
+
+
+async def test_a_tombstone_is_sent_as_one(settings: Settings) -> None:
+    await die(settings, SCENE_REQUESTS, b"p1", None)
+    await replay_all(settings)
+    (record,) = await sent(settings, SCENE_REQUESTS)
+    assert (record.key, record.value) == (b"p1", None)
+
+
+async def test_what_cannot_be_replayed_is_told_and_does_not_hold_back_the_others(settings: Settings) -> None:
+    await die(settings, PROJECT_REQUESTS, b"p1", b"", omitted=5_000_000)
+    await die(settings, PROJECT_REQUESTS, None, b"", omitted=0)
+    await die(settings, "=elsewhere", b"p1", b"x")
+    await die(settings, PROJECT_REQUESTS, None, b"x", partition=99)
+    await die(settings, "project-states", b"p1", b"x")
+    await die(settings, PROJECT_REQUESTS, b"p1", b"fine")
+    plans, outcomes = await replay_all(settings)
+    whys = [plan.why for plan in plans]
+    assert "5000000 bytes was too large" in whys[0]
+    assert "neither key nor value" in whys[1]
+    assert whys[2].startswith("elsewhere is none that our workers read")
+    assert "has no partition 99" in whys[3]
+    assert "none that our workers read" in whys[4], "a table or a snapshot must not be written over"
+    assert outcomes == {"5": ""}
+    assert [record.value for record in await sent(settings, PROJECT_REQUESTS)] == [b"fine"]
+
+
+async def test_a_message_that_its_topic_does_not_take_is_told_and_the_next_one_follows(
+    settings: Settings,
+) -> None:
+    largest = 4 * 1024 * 1024
+    await die(settings, PROJECT_REQUESTS, b"p1", b"x" * largest)
+    await die(settings, PROJECT_REQUESTS, b"p1", b"fine")
+    _, outcomes = await replay_all(settings)
+    assert "does not take a message of 4194304 bytes" in outcomes["0"]
+    assert outcomes["1"] == ""
+    assert [record.value for record in await sent(settings, PROJECT_REQUESTS)] == [b"fine"]
+
+
+async def test_a_letter_named_twice_is_sent_once(settings: Settings) -> None:
+    await die(settings, PROJECT_REQUESTS, b"p1", b"x")
+    (plan,) = await planned(settings, await envelopes(settings), ())
+    await replay(settings, [plan, plan], lambda *_: None)
+    assert len(await sent(settings, PROJECT_REQUESTS)) == 1
+
+
+async def test_letters_are_sent_in_their_order(settings: Settings) -> None:
+    for number in range(20):
+        await die(settings, PROJECT_REQUESTS, b"p1", str(number).encode())
+    _, outcomes = await replay_all(settings)
+    assert list(outcomes) == [str(number) for number in range(20)]
+    assert [int(record.value) for record in await sent(settings, PROJECT_REQUESTS)] == list(range(20))
+
+
+async def test_what_was_replayed_is_known_by_the_message_that_was_sent(settings: Settings) -> None:
+    await die(settings, PROJECT_REQUESTS, b"p1", b"x")
+    await die(settings, JOB_EVENTS, b"p1", b"y")
+    letters = await envelopes(settings)
+    assert await replayed_before(settings, letters) == set()
+    await replay(settings, await planned(settings, letters[:1], ()), lambda *_: None)
+    before = await replayed_before(settings, letters)
+    assert before == {"0"}
+    assert [plan.fate for plan in await planned(settings, letters, before)] == [Fate.DONE_BEFORE, Fate.SEND]
+
+
+async def test_a_letter_that_vanished_meanwhile_is_told(settings: Settings) -> None:
+    gone: Letter = a_letter(40)
+    told: dict[str, str] = {}
+    await replay(settings, [Plan(gone, Fate.SEND, 0)], told.__setitem__)
+    assert told == {"40": "it is not on the topic any more"}

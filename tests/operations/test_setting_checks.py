@@ -1,0 +1,68 @@
+from typing import Any
+
+import pytest
+
+from sceneloom.operations.examination import Finding, Verdict
+from sceneloom.operations.setting_checks import missing, packages, providers, settings_check
+from sceneloom.settings import Settings
+
+
+def settings(**changes: Any) -> Settings:
+    return Settings(_env_file=None, **changes)
+
+
+def faults(findings: list[Finding]) -> list[str]:
+    return [finding.found for finding in findings if finding.verdict is Verdict.FAULT]
+
+
+async def test_the_packages_of_this_very_environment_are_fine() -> None:
+    (finding,) = await packages(settings())
+    assert finding.verdict is Verdict.OK
+
+
+def test_a_package_that_lacks_or_is_too_old_is_named() -> None:
+    wrong = missing(["pydantic>=2", "pydantic>=99.1", "no-such-thing>=1", "tzdata; sys_platform == 'win32'"])
+    assert [each.split(" is ")[0] for each in wrong] == ["the package pydantic", "the package no-such-thing"]
+    assert "99.1 or newer is needed" in wrong[0]
+
+
+async def test_without_keys_all_is_local() -> None:
+    (finding,) = await providers(settings())
+    assert (finding.verdict, "no key is set" in finding.found) == (Verdict.OK, True)
+
+
+async def test_set_keys_are_named_but_never_shown() -> None:
+    (finding,) = await providers(
+        settings(accounts={"ark": {"key": "geheim-1"}, "openai": {"key": "geheim-2"}})
+    )
+    assert finding.verdict is Verdict.OK
+    assert "ark, openai" in finding.found
+    assert "geheim" not in finding.found
+
+
+async def test_every_half_set_provider_is_named() -> None:
+    found = await providers(
+        settings(accounts={"fal": {"key": "k"}, "ark": {"key": "bad\nkey"}, "openai": {"key": "k"}})
+    )
+    assert [each.split(" ")[0] for each in sorted(faults(found))] == ["ark", "fal"]
+    assert "SCENELOOM_FAL_MODEL" in str(faults(found))
+
+
+async def test_every_choice_of_a_provider_that_is_not_there_is_named() -> None:
+    found = await providers(settings(clip_provider="ark", image_provider="openia", clip_fallback="fal"))
+    assert faults(found) == [
+        "SCENELOOM_IMAGE_PROVIDER is openia, which nobody here is",
+        "SCENELOOM_CLIP_PROVIDER is ark, which nobody here is",
+        "SCENELOOM_CLIP_FALLBACK is fal, which nobody here is",
+    ]
+    assert "motion" in found[2].advice
+
+
+async def test_a_provider_is_looked_at_without_making_the_asset_folder(tmp_path: Any) -> None:
+    await providers(settings(data_folder=tmp_path / "data"))
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("wrong", [[], ["SCENELOOM_PARTITIONS: x is not a whole number"]])
+def test_settings_that_could_not_be_read_are_faults(wrong: list[str]) -> None:
+    assert faults(settings_check(wrong)) == wrong
