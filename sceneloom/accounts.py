@@ -1,4 +1,4 @@
-"""The accounts at providers: each is some variables such as `SCENELOOM_NAME_KEY`."""
+"""The provider accounts: each is some variables such as `SCENELOOM_NAME_KEY`."""
 
 import re
 from collections.abc import Collection, Mapping
