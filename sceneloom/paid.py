@@ -1,15 +1,20 @@
 """The suppliers that cost money: there when their accounts are, and never called twice by themselves."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
 
+from models.policy import RARE_POLLS
 from models.ports import AssetStore, Clock
 from models.work import JobKind, Offer
+from sceneloom.callbacks import callback_url
 from sceneloom.deals import Deal, ProviderMisset, deals
 from sceneloom.providers.connection import Connection
+from sceneloom.providers.orders import Callback
 from sceneloom.settings import Settings
 from sceneloom.workshop.makers import ClipMaker, PictureMaker, SpeechMaker, fetch_from
 from sceneloom.workshop.supplier import Maker, TaskMaker
@@ -21,7 +26,8 @@ def paid_suppliers(
 ) -> Iterator[Supplier]:
     """Return a supplier for each deal. Raises `ProviderMisset` for an account that cannot work."""
     for deal in deals(settings, clock.now().date()):
-        to = connection(deal, assets, client=client, clock=clock)
+        callback = _callback(settings, deal)
+        to = replace(connection(deal, assets, client=client, clock=clock), callback=callback)
         try:
             provider = deal.service.adapters[deal.kind](to)
         except ValueError as error:
@@ -33,7 +39,7 @@ def paid_suppliers(
             repeatable=False,
             parallel=settings.parallel_paid,
             per_minute=settings.paid_per_minute,
-            poll_schedule=deal.service.entry.polls,
+            poll_schedule=RARE_POLLS if callback else deal.service.entry.polls,
             deadline_seconds=deal.deadline_seconds,
             usd_per_second=deal.price.second,
             usd_per_letter=deal.price.letter,
@@ -58,6 +64,15 @@ def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clo
         tier=deal.tier,
         cost_usd=deal.price.call,
     )
+
+
+def _callback(settings: Settings, deal: Deal) -> Callback | None:
+    """Return what names the address for each call, None where webhooks are off or cannot be proven."""
+    sender = deal.service.entry.capabilities.sender
+    proven = sender != "standard" or settings.standard_webhook_secret.get_secret_value()
+    if not (settings.webhook_url and sender and proven):
+        return None
+    return partial(callback_url, settings.webhook_url, settings.webhook_secret, sender)
 
 
 def _clips(provider: Any, assets: AssetStore, allow_private: bool) -> TaskMaker:  # noqa: FBT001 -- all makers alike

@@ -20,6 +20,7 @@ from sceneloom.cli import (
     listing,
     projects,
     providers,
+    receiving,
     serving,
     topics,
 )
@@ -114,6 +115,7 @@ for module in (
     events,
     credits,
     serving,
+    receiving,
     topics,
     providers,
     letters,

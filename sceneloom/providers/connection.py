@@ -1,14 +1,13 @@
 """What an adapter is given: all that it needs to reach its provider, and nothing of the settings."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import httpx
 from pydantic import SecretStr
 
-from models.job import Job
 from models.ports import AssetStore, Clock
 from sceneloom.providers.catalogue import Entry
+from sceneloom.providers.orders import Callback
 from sceneloom.providers.verdicts import Verdicts
 from sceneloom.providers.wire import Patience, Wire
 
@@ -30,7 +29,7 @@ class Connection:
     tier: str = ""
     """The service tier, empty for the usual one."""
     cost_usd: float = 0.0
-    callback: Callable[[Job], str] | None = None
+    callback: Callback | None = None
     """Returns the address of ours that the provider shall call about a job."""
     patience: Patience | None = None
 

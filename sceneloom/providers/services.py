@@ -50,6 +50,7 @@ def _ark(to: Connection) -> Ark:
         cost_usd=to.cost_usd,
         base_url=to.url,
         resolution=to.resolution,
+        callback=to.callback,
         options={**PLAIN, **TIERS[to.tier or "default"]},
         patience=to.patience,
     )
@@ -65,6 +66,7 @@ def _fal(to: Connection) -> Fal:
         base_url=to.url,
         platform_url=to.list_url,
         resolution=to.resolution,
+        callback=to.callback,
         patience=to.patience,
     )
 

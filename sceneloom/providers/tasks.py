@@ -62,7 +62,7 @@ class TaskApi(ABC):
             picture = await orders.picture_url(clip.first_frame_url, self._to.assets)
         callback = self._to.callback(job) if self._to.callback else None
         order = self.order(job, clip, picture, callback)
-        hidden = [callback] if callback else []
+        hidden = orders.secrets_in(callback)
         answer = await self._wire.buy(order.path, order.body, params=order.params, hidden=hidden)
         body = answer.json() or {}
         task_id = self.task_id(body)

@@ -85,6 +85,8 @@ class Capabilities(_Part):
     """A task that has not begun can be taken back."""
     webhook: Literal["none", "unsigned", "standard", "ed25519", "hmac"] = "none"
     """Whether it calls a URL of ours when a task changes, and how the call is signed."""
+    sender: str = ""
+    """The sender in our addresses, by which the gateway knows how to prove a call; empty: never given one."""
 
 
 class Entry(_Part):

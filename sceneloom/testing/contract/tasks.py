@@ -6,7 +6,7 @@ from typing import Any, Final
 from structlog.testing import capture_logs
 
 from models.errors import ErrorCode, ProviderFailure
-from models.ports import Absent, Adopted, Reconciler, Several, VideoProvider
+from models.ports import Absent, Adopted, CallsBack, Reconciler, Several, VideoProvider
 from models.work import ImageRequest
 from sceneloom.testing.contract.emulation import Fault, Refusal, Reply, TaskEmulation
 from sceneloom.testing.contract.expecting import expect, raised, refused, unknown
@@ -22,6 +22,9 @@ async def it_is_a_video_provider(emulation: TaskEmulation) -> None:
             isinstance(adapter, Reconciler) == can.list, "it searches if the catalogue says list", can.list
         )
         expect(hasattr(adapter, "cancel") == can.cancel, "it cancels if the catalogue says so", can.cancel)
+        expect(
+            isinstance(adapter, CallsBack) == bool(can.sender), "it knows tasks by callback if so", can.sender
+        )
         expect((emulation.search is not None) == can.list, "the emulation plays the search", can.list)
         expect((emulation.take_back is not None) == can.cancel, "the emulation plays the cancel", can.cancel)
         expect(adapter.cost_per_call() == 0.25, "it knows the price of its account", adapter.cost_per_call())
