@@ -1,11 +1,20 @@
 """What an operator may set: by environment (`SCENELOOM_*`), `.env` or a flag. Read once, at the edge."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from sceneloom.accounts import Account, AccountsSource
 
 SHORTEST_SECRET: Final = 32
 """Characters that a secret of our own must have at least."""
@@ -84,36 +93,8 @@ class Settings(BaseSettings):
     image_fallback: str = Field(default="", description="Who makes pictures where that provider is away.")
     speech_fallback: str = Field(default="", description="Who speaks where that provider is away.")
     clip_fallback: str = Field(default="", description="Who makes clips where that provider is away.")
-    ark_key: SecretStr = Field(
-        default=SecretStr(""), description="Key of BytePlus or Volcengine Ark (Seedance)."
-    )
-    ark_url: str = Field(
-        default="https://ark.ap-southeast.bytepluses.com/api/v3", description="Where Ark is."
-    )
-    ark_model: str = Field(
-        default="dreamina-seedance-2-0-260128", description="The model or endpoint at Ark."
-    )
-    ark_service_tier: Literal["default", "flex"] = Field(
-        default="default", description="Ark's service tier; flex is cheaper, and may take two days."
-    )
-    ark_usd_per_second: float = Field(
-        default=0.354, ge=0, description="What a second of clip costs at Ark, in US dollars."
-    )
-    fal_key: SecretStr = Field(default=SecretStr(""), description="Key of fal.")
-    fal_url: str = Field(default="https://queue.fal.run", description="Where fal's queue is.")
-    fal_model: str = Field(default="", description="The path of the model at fal, OWNER/APP/….")
-    fal_usd_per_second: float = Field(
-        default=0.682, ge=0, description="What a second of clip costs at fal, in US dollars."
-    )
-    openai_key: SecretStr = Field(default=SecretStr(""), description="Key of OpenAI.")
-    openai_url: str = Field(default="https://api.openai.com/v1", description="Where OpenAI is.")
-    openai_image_model: str = Field(default="gpt-image-2", description="The picture model at OpenAI.")
-    openai_image_usd: float = Field(
-        default=0.053, ge=0, description="What a picture at OpenAI costs, in US dollars."
-    )
-    openai_speech_model: str = Field(default="gpt-4o-mini-tts", description="The speech model at OpenAI.")
-    openai_speech_usd: float = Field(
-        default=0.015, ge=0, description="What a narration at OpenAI costs, in US dollars."
+    accounts: Mapping[str, Account] = Field(
+        default={}, description="Accounts at paid providers, as JSON; better SCENELOOM_NAME_KEY and its like."
     )
     credits: Literal["off", "table", "http"] = Field(
         default="off", description="Who keeps the credits of users: nobody, our own table, or CREDITS_URL."
@@ -189,6 +170,24 @@ class Settings(BaseSettings):
         if 0 < length < SHORTEST_SECRET:
             raise ValueError(f"it has {length} characters; {SHORTEST_SECRET} random ones are needed")
         return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the accounts too, each variable beside the settings of the same place."""
+        del file_secret_settings
+        sources = [init_settings]
+        for place in (env_settings, dotenv_settings):
+            if isinstance(place, EnvSettingsSource | DotEnvSettingsSource):
+                sources.append(AccountsSource(settings_cls, place.env_vars))
+            sources.append(place)
+        return tuple(sources)
 
     @property
     def bootstrap(self) -> list[str]:

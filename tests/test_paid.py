@@ -8,6 +8,7 @@ import orjson
 from pydantic import SecretStr
 
 from models.work import JobKind
+from sceneloom.accounts import Account
 from sceneloom.assets.store import open_assets
 from sceneloom.paid import paid_suppliers
 from sceneloom.settings import Settings
@@ -17,7 +18,8 @@ from tests.providers.paid import a_clip_job, mocked
 
 
 def suppliers(client: httpx.AsyncClient, **chosen: Any) -> list[Supplier]:
-    settings = Settings(_env_file=None, ark_key=SecretStr("fake-key"), **chosen)
+    account = Account(key=SecretStr("fake-key"), service_tier=chosen.pop("service_tier", ""))
+    settings = Settings(_env_file=None, accounts={"ark": account}, **chosen)
     return list(paid_suppliers(settings, open_assets("memory://"), client=client, clock=MovedClock()))
 
 
@@ -48,7 +50,7 @@ async def test_the_usual_tier_of_ark_says_nothing_of_itself() -> None:
 
 
 async def test_the_flex_tier_of_ark_is_asked_for_and_has_its_two_days() -> None:
-    body, deadline = await ordered(ark_service_tier="flex")
+    body, deadline = await ordered(service_tier="flex")
 
     assert (body["service_tier"], body["execution_expires_after"]) == ("flex", 172_800)
     assert deadline == timedelta(hours=48)

@@ -16,12 +16,11 @@ from pydantic import SecretStr
 
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
-from models.policy import POLL_SCHEDULE
 from models.ports import AssetStore, Clock, Reconciled, TaskReport
 from models.work import ClipRequest
 from sceneloom.providers import orders
 from sceneloom.providers.ark_words import FAILED, STOPPED, SUCCEEDED, UNDER_WAY, VERDICTS, complaint_in
-from sceneloom.providers.wire import Capabilities, Patience, Wire
+from sceneloom.providers.wire import Patience, Wire
 
 BASE_URL: Final = "https://ark.ap-southeast.bytepluses.com/api/v3"
 PLAIN: Final[Mapping[str, Any]] = MappingProxyType({"watermark": False, "generate_audio": False})
@@ -45,16 +44,6 @@ _log = structlog.get_logger(__name__)
 
 class Ark:
     """A VideoProvider. The model is the one in the job's offer; *options* are more top-level parameters."""
-
-    capabilities: Final = Capabilities(
-        idempotency_key=False,
-        reference_in_list=False,
-        list_without_reference=True,
-        callback=True,
-        cancel=True,
-        output_lifetime_seconds=86_400.0,
-        poll_schedule=POLL_SCHEDULE,
-    )
 
     def __init__(
         self,

@@ -15,12 +15,11 @@ from pydantic import SecretStr
 
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
-from models.policy import POLL_SCHEDULE
 from models.ports import AssetStore, Clock, Reconciled, TaskReport
 from sceneloom.providers import orders
 from sceneloom.providers.fal_words import VERDICTS, app_of, complaint, video_url
 from sceneloom.providers.verdicts import Answer, Complaint, text_of
-from sceneloom.providers.wire import Capabilities, Patience, Wire
+from sceneloom.providers.wire import Patience, Wire
 
 BASE_URL: Final = "https://queue.fal.run"
 PLATFORM_URL: Final = "https://api.fal.ai/v1"
@@ -40,16 +39,6 @@ class Fal:
 
     Its task ids are the paths of the requests below the queue's address: `OWNER/APP/requests/ID`.
     """
-
-    capabilities: Final = Capabilities(
-        idempotency_key=False,
-        reference_in_list=False,
-        list_without_reference=True,
-        callback=True,
-        cancel=True,
-        output_lifetime_seconds=360.0,
-        poll_schedule=POLL_SCHEDULE,
-    )
 
     def __init__(
         self,

@@ -52,6 +52,11 @@ def whole_seconds(clip: ClipRequest, model: str) -> int:
     return max(shortest, math.ceil(clip.duration_seconds))
 
 
+def ordered_seconds(clip: ClipRequest) -> int:
+    """Return the length to order: whole seconds that are enough; admission asked what the model makes."""
+    return math.ceil(clip.duration_seconds)
+
+
 def reference(job: Job) -> str:
     """Name the one call that *job* is about to make, the same on every worker."""
     return f"{job.job_id}/{job.attempt}.{job.postponed}"
@@ -78,6 +83,14 @@ async def picture_url(url: str, assets: AssetStore) -> str:
         raise ProviderFailure(ErrorCode.ASSET_FETCH_FAILED, str(error)) from error
     media_type = next((kind for magic, kind in _MAGIC if content.startswith(magic)), "image/png")
     return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
+
+
+def data_in(picture: str) -> tuple[str, str]:
+    """Return the media type and the base64 of a data URI; both empty for another address."""
+    if not picture.startswith("data:"):
+        return "", ""
+    kind, _, content = picture.removeprefix("data:").partition(";base64,")
+    return kind, content
 
 
 def output_url(value: object) -> str | None:

@@ -1,7 +1,7 @@
 """The workshop: knows every supplier, and looks into the store before anything is made."""
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,7 +14,17 @@ from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.policy import POLL_SCHEDULE, deadline
 from models.ports import AssetStore, Clock, Reconciled, TaskReport
-from models.work import ClipRequest, ImageRequest, JobKind, JobRequest, Offer, Output, Source
+from models.work import (
+    ClipRequest,
+    ImageRequest,
+    JobKind,
+    JobRequest,
+    Offer,
+    Output,
+    Source,
+    SpeechRequest,
+)
+from sceneloom.providers.catalogue import Misfit, Model, misfits
 from sceneloom.workshop.pace import Outcome, Pace
 from sceneloom.workshop.single_flight import LOOK_SECONDS, SingleFlight
 from sceneloom.workshop.supplier import Maker, Progress, TaskMaker
@@ -37,6 +47,10 @@ class Supplier:
     poll_schedule: Sequence[float] = POLL_SCHEDULE
     usd_per_second: float = 0.0
     """The price of a second of clip, where a call has no fixed price."""
+    usd_per_letter: float = 0.0
+    """The same of a letter of narration."""
+    limits: Model | None = None
+    """What the model can do, where the catalogue says."""
     per_minute: int = 0
     """How many calls each worker makes in a minute; 0 is no limit."""
     deadline_seconds: float = 0.0
@@ -78,9 +92,11 @@ class Workshop:
         return self._offer(want.provider or self._usual[want.kind], want.request)
 
     def fallback_for(self, job: Job, /) -> Offer | None:
-        """Return who may make the asset of *job*, whose provider cannot be had, or None."""
+        """Return who may make the asset of *job*, whose provider cannot be had, or None where nobody can."""
         name = self._fallbacks.get(job.kind)
         if name in {None, job.offer.provider} or (job.kind, name) not in self._suppliers:
+            return None
+        if any(self.misfits(Want(request=job.request, provider=name))):
             return None
         return self._offer(str(name), job.request)
 
@@ -94,8 +110,17 @@ class Workshop:
             case ClipRequest(duration_seconds=seconds):
                 cost = supplier.offer.cost_usd + seconds * supplier.usd_per_second
                 return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
+            case SpeechRequest(text=text):
+                cost = supplier.offer.cost_usd + len(text) * supplier.usd_per_letter
+                return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
             case _:
                 return supplier.offer
+
+    def misfits(self, want: Want, /) -> Iterable[Misfit]:
+        """Return what the model that would make *want* cannot do; nothing where that is not known."""
+        supplier = self._suppliers.get((want.kind, want.provider or self._usual[want.kind]))
+        limits = supplier.limits if supplier else None
+        return () if limits is None else misfits(limits, want.request)
 
     def names(self, kind: JobKind) -> frozenset[str]:
         """Return the names of all providers of *kind*."""

@@ -32,14 +32,18 @@ async def test_without_keys_all_is_local() -> None:
 
 
 async def test_set_keys_are_named_but_never_shown() -> None:
-    (finding,) = await providers(settings(ark_key="geheim-1", openai_key="geheim-2"))
+    (finding,) = await providers(
+        settings(accounts={"ark": {"key": "geheim-1"}, "openai": {"key": "geheim-2"}})
+    )
     assert finding.verdict is Verdict.OK
     assert "ark, openai" in finding.found
     assert "geheim" not in finding.found
 
 
 async def test_every_half_set_provider_is_named() -> None:
-    found = await providers(settings(fal_key="k", ark_key="bad\nkey", openai_key="k"))
+    found = await providers(
+        settings(accounts={"fal": {"key": "k"}, "ark": {"key": "bad\nkey"}, "openai": {"key": "k"}})
+    )
     assert [each.split(" ")[0] for each in sorted(faults(found))] == ["ark", "fal"]
     assert "SCENELOOM_FAL_MODEL" in str(faults(found))
 
