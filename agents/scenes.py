@@ -11,6 +11,7 @@ from models.job_events import (
     JobFailed,
     JobStopped,
     JobSucceeded,
+    PollNow,
     PollStalled,
     SubmitIntended,
     SubmitOutcomeUnknown,
@@ -58,6 +59,8 @@ class ScenesAgent:
                 await self._cancel(message)
             case ResolveSubmit():
                 await self._resolve(message)
+            case PollNow():
+                self._look(message)
             case _:
                 await self._learn(message)
 
@@ -92,6 +95,12 @@ class ScenesAgent:
         if changed is not job:
             self._keep(changed)
         await self._report(job.project_id, job.scene_id, delayed=False)
+
+    def _look(self, hint: PollNow) -> None:
+        """Have the job looked at, if the hint is about the call that it waits for."""
+        job = self._jobs.get(hint.job_id)
+        if job is not None and not job.finished and (hint.attempt, hint.call) == (job.attempt, job.postponed):
+            self._queue.hint(job, hint.provider_task_id)
 
     async def _learn(self, event: JobEvent) -> None:
         job = self._jobs.get(event.job_id)

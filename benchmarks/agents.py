@@ -48,6 +48,9 @@ class _Queue:
     def take(self, job: Job, /) -> None:
         self.taken[job.job_id] = job
 
+    def hint(self, job: Job, provider_task_id: str | None, /) -> None:
+        raise NotImplementedError(job.job_id, provider_task_id)
+
     def drop(self, job_id: str, /) -> None:
         self.taken.pop(job_id, None)
 

@@ -90,6 +90,10 @@ class Punctual:
         """Fail: no task got lost."""
         raise NotImplementedError(job.job_id, taken)
 
+    async def confirm(self, job: Job, named: str) -> str | None:
+        """Fail: nothing hints at a task."""
+        raise NotImplementedError(job.job_id, named)
+
     async def take_back(self, job: Job) -> bool:
         """Fail: no task reaches its deadline."""
         raise NotImplementedError(job.job_id)

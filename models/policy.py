@@ -19,6 +19,9 @@ CONFIRM_SECONDS: Final = 86_400.0
 POLL_SCHEDULE: Final[tuple[float, ...]] = (5.0, 10.0, 15.0, 30.0, 60.0)
 """Seconds before each poll of a task; when they run out, the job is delayed."""
 
+RARE_POLLS: Final[tuple[float, ...]] = (60.0, 60.0)
+"""The same for a provider whose webhooks tell of news: one that is lost then costs no more than a minute."""
+
 
 EARLY: Final = 0.1
 """The share of its step by which a poll may be early at most: tasks begun together are polled apart."""

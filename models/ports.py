@@ -183,6 +183,15 @@ class Reconciler(Protocol):
 
 
 @runtime_checkable
+class CallsBack(Protocol):
+    """A video provider that tells of news at an address of ours."""
+
+    def task_named(self, job: Job, name: str) -> str:
+        """Return the id, as `poll` takes it, of the task of *job* that a message calls *name*."""
+        ...
+
+
+@runtime_checkable
 class Stopper(Protocol):
     """A video provider that can take a task back."""
 
@@ -279,6 +288,10 @@ class JobQueue(Protocol):
 
     def take(self, job: Job, /) -> None:
         """Work on *job* when it is due; a job already taken is taken once, in its latest form."""
+        ...
+
+    def hint(self, job: Job, provider_task_id: str | None, /) -> None:
+        """Look at *job* at once, as there may be news of it, under that task id where the hint names one."""
         ...
 
     def drop(self, job_id: str, /) -> None:

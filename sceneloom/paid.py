@@ -1,14 +1,18 @@
 """The suppliers that cost money: there when their keys are set, and never called twice by themselves."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import httpx
 
+from models.policy import RARE_POLLS
 from models.ports import AssetStore, Clock
 from models.work import JobKind, Offer
+from sceneloom.callbacks import callback_url
 from sceneloom.providers.ark import PLAIN, TIERS, Ark
 from sceneloom.providers.fal import Fal
 from sceneloom.providers.openai import OpenAIImages, OpenAISpeech
+from sceneloom.providers.orders import Callback
 from sceneloom.settings import Settings
 from sceneloom.workshop.makers import ClipMaker, PictureMaker, SpeechMaker, fetch_from
 from sceneloom.workshop.workshop import Supplier
@@ -27,6 +31,7 @@ def paid_suppliers(
 
 
 def _ark(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, clock: Clock) -> Supplier:
+    callback = _callback(settings, "ark")
     tier = TIERS[settings.ark_service_tier]
     ark = Ark(
         client=client,
@@ -36,6 +41,7 @@ def _ark(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, cloc
         cost_usd=0.0,
         base_url=settings.ark_url,
         options={**PLAIN, **tier},
+        callback=callback,
     )
     return Supplier(
         kind=JobKind.CLIP,
@@ -44,7 +50,7 @@ def _ark(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, cloc
         repeatable=False,
         parallel=settings.parallel_paid,
         per_minute=settings.paid_per_minute,
-        poll_schedule=ark.capabilities.poll_schedule,
+        poll_schedule=RARE_POLLS if callback else ark.capabilities.poll_schedule,
         deadline_seconds=tier.get("execution_expires_after", 0.0),
         usd_per_second=settings.ark_usd_per_second,
     )
@@ -53,6 +59,7 @@ def _ark(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, cloc
 def _fal(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, clock: Clock) -> Supplier:
     if not settings.fal_model:
         raise ValueError("SCENELOOM_FAL_MODEL: name the model at fal, as in OWNER/APP/text-to-video")
+    callback = _callback(settings, "fal")
     fal = Fal(
         client=client,
         key=settings.fal_key,
@@ -60,6 +67,7 @@ def _fal(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, cloc
         assets=assets,
         cost_usd=0.0,
         base_url=settings.fal_url,
+        callback=callback,
     )
     return Supplier(
         kind=JobKind.CLIP,
@@ -68,9 +76,16 @@ def _fal(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, cloc
         repeatable=False,
         parallel=settings.parallel_paid,
         per_minute=settings.paid_per_minute,
-        poll_schedule=fal.capabilities.poll_schedule,
+        poll_schedule=RARE_POLLS if callback else fal.capabilities.poll_schedule,
         usd_per_second=settings.fal_usd_per_second,
     )
+
+
+def _callback(settings: Settings, provider: str) -> Callback | None:
+    """Return what names the address for each call at *provider*, None where webhooks are off."""
+    if not settings.webhook_url:
+        return None
+    return partial(callback_url, settings.webhook_url, settings.webhook_secret, provider)
 
 
 def _openai(

@@ -42,10 +42,11 @@ from models.policy import (
     retry_delay,
     slow_poll,
 )
-from models.ports import Absent, Adopted, Clock, Publisher, Several, TaskReport
+from models.ports import Absent, Adopted, Clock, Publisher, Reconciled, Several, TaskReport
 from models.work import Output, Source
 from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.delivery import DeliveryFailed
+from sceneloom.hints import Hints
 from sceneloom.workshop.supplier import OutcomeUnknown
 from sceneloom.workshop.workshop import Workshop
 
@@ -119,6 +120,7 @@ class JobRunner(Service):
         self._collects: dict[str, int] = {}
         self._due_of: dict[str, int] = {}
         self._looked_for: set[str] = set()
+        self._hints = Hints()
 
     # -- the queue
 
@@ -138,6 +140,13 @@ class JobRunner(Service):
         if job.status is JobStatus.CANCELLED:
             self._give_up(job.job_id)
 
+    def hint(self, job: Job, provider_task_id: str | None, /) -> None:
+        """Look at *job* at once if it is with its provider; a look under way is followed by another."""
+        if job.submit is None or self._is_reported(job):
+            return
+        self._hints.note(job, provider_task_id, now=self._clock.now())
+        self.take(job)
+
     def drop(self, job_id: str, /) -> None:
         """Stop working on the job; a call that may cost money still comes to its end."""
         self._let_go(self._jobs.pop(job_id, None))
@@ -146,6 +155,7 @@ class JobRunner(Service):
         self._called.pop(job_id, None)
         self._collects.pop(job_id, None)
         self._looked_for.discard(job_id)
+        self._hints.forget(job_id)
         self._intended = {call for call in self._intended if call[0] != job_id}
         self._give_up(job_id)
 
@@ -161,6 +171,9 @@ class JobRunner(Service):
 
     def release(self) -> None:
         """Forget the queue, as partitions may have gone; calls in flight are still reported."""
+        for job in self._jobs.values():
+            if job.submit is SubmitState.ACCEPTED:  # else a name may keep us from a second order
+                self._hints.forget(job.job_id)
         # Intents stay known: they are ours, and not acted on yet, whoever had the partition in between.
         self._jobs.clear()
         self._due.clear()
@@ -241,7 +254,7 @@ class JobRunner(Service):
         """Put *job* into the queue, in place of an earlier entry of it."""
         due = self._due_at(job)
         if due is not None:
-            self._push_at(job, due + timedelta(seconds=wait))
+            self._push_at(job, self._hints.sooner(job, due) + timedelta(seconds=wait))
 
     def _push_at(self, job: Job, due: datetime) -> None:
         name = job.job_id
@@ -273,6 +286,7 @@ class JobRunner(Service):
 
     async def _step(self, job: Job) -> Job:
         """Do what *job* waits for, and return it in the form that was worked on last."""
+        self._hints.looked(job, now=self._clock.now())
         if job.status is JobStatus.CANCELLED:
             await self._wind_up(job)
             return job
@@ -282,7 +296,7 @@ class JobRunner(Service):
             case SubmitState.UNKNOWN:
                 await self._reconcile(job)
             case SubmitState.NEEDS_CONFIRMATION:
-                await self._end(job, JobFailed, error_code=ErrorCode.SUBMIT_UNKNOWN)  # nobody has answered
+                await self._wait_for_word(job)
             case SubmitState.INTENDED if self._called.get(job.job_id) == _call(job):
                 pass  # the answer is on its way
             case SubmitState.INTENDED if _call(job) in self._intended or self._workshop.repeatable(job):
@@ -394,7 +408,7 @@ class JobRunner(Service):
         since = job.intended_at or job.created_at
         has_settled, is_late = now >= since + self._grace, now >= since + self._workshop.deadline(job)
         try:
-            found = await self._workshop.find(job, taken=self._taken())
+            found = await self._found(job)
         except Exception as error:  # noqa: BLE001 -- whatever the list says of itself, it says nothing of the task
             _log.warning("runner.reconcile_failed", job=job.job_id, error=repr(error))
             found, has_settled = Several(()), False
@@ -443,6 +457,43 @@ class JobRunner(Service):
                 return
             taken_back = False
         await self._end(job, JobStopped, billed=not taken_back)
+
+    async def _found(self, job: Job) -> Reconciled | None:
+        """Ask for the task that a webhook named, else look it up.
+
+        While there is such a name, a list without the task does not mean that it is not there.
+        """
+        named = await self._named(job)
+        if named is not None:
+            return named
+        found = await self._workshop.find(job, taken=self._taken())
+        name = self._hints.task_of(job)
+        return Several((name,)) if name is not None and isinstance(found, Absent) else found
+
+    async def _named(self, job: Job) -> Adopted | None:
+        """Return the task that a webhook named at our own address, if the provider knows it."""
+        name = self._hints.task_of(job)
+        if name is None:
+            return None
+        try:
+            task_id = await self._workshop.confirm(job, name)
+        except ProviderFailure as failure:
+            _log.warning("runner.hint_unconfirmed", job=job.job_id, detail=failure.detail)
+            return None
+        if task_id is None or task_id in self._taken():
+            return None
+        self._hints.note(job, name, now=self._clock.now())  # it may be done already
+        return Adopted(task_id, certain=True)
+
+    async def _wait_for_word(self, job: Job) -> None:
+        """Fail the job when nobody has decided in time, unless a webhook has named its task."""
+        named = await self._named(job)
+        if named is not None:
+            await self._tell(JobSubmitted, job, provider_task_id=named.task_id)
+        elif job.confirm_until is not None and self._clock.now() < job.confirm_until:
+            self._push_if_latest(job)
+        else:
+            await self._end(job, JobFailed, error_code=ErrorCode.SUBMIT_UNKNOWN)
 
     async def _poll(self, job: Job) -> None:
         """Ask how a task stands. A poll that fails says nothing about the task, so it is only asked again."""

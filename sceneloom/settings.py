@@ -1,11 +1,14 @@
 """What an operator may set: by environment (`SCENELOOM_*`), `.env` or a flag. Read once, at the edge."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+SHORTEST_SECRET: Final = 32
+"""Characters that a secret of our own must have at least."""
 
 
 class Settings(BaseSettings):
@@ -119,6 +122,28 @@ class Settings(BaseSettings):
         default="", validate_default=True, description="Where another ledger of credits is, for CREDITS=http."
     )
     credits_key: SecretStr = Field(default=SecretStr(""), description="Key of that ledger.")
+    webhook_url: str = Field(
+        default="",
+        description="Where providers reach the gateway, https://HOST[/PATH]; empty: no webhooks.",
+    )
+    webhook_secret: SecretStr = Field(
+        default=SecretStr(""),
+        validate_default=True,
+        description="Makes the tokens in webhook addresses: 32 random characters or more, same everywhere.",
+    )
+    fal_jwks_url: str = Field(
+        default="https://rest.fal.ai/.well-known/jwks.json", description="Where fal publishes its keys."
+    )
+    standard_webhook_secret: SecretStr = Field(
+        default=SecretStr(""), description="The whsec_… of a provider that speaks Standard Webhooks."
+    )
+    elevenlabs_webhook_secret: SecretStr = Field(
+        default=SecretStr(""), description="The secret of webhooks signed as ElevenLabs does."
+    )
+    gateway_host: str = Field(default="127.0.0.1", description="The address that the gateway listens on.")
+    gateway_port: int = Field(
+        default=8090, ge=0, le=65535, description="The port of the gateway; 0 takes any free one."
+    )
     allow_private_downloads: bool = Field(
         default=False, description="Fetch pictures from private and loopback addresses too."
     )
@@ -146,6 +171,25 @@ class Settings(BaseSettings):
             address = urlsplit(value)
             if address.scheme not in {"http", "https"} or not address.hostname:
                 raise ValueError("write the http:// or https:// address of the ledger")
+        return value
+
+    @field_validator("webhook_url")
+    @classmethod
+    def _is_base_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        plain = not (parts.query or parts.fragment or parts.username or parts.password)
+        if value and not (parts.scheme in {"https", "http"} and parts.hostname and plain):
+            raise ValueError("write https://HOST[:PORT][/PATH], without a query and without a user")
+        return value
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _is_long_enough(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        length = len(value.get_secret_value())
+        if info.data.get("webhook_url") and not length:
+            raise ValueError("SCENELOOM_WEBHOOK_URL is set, so this must be, too")
+        if 0 < length < SHORTEST_SECRET:
+            raise ValueError(f"it has {length} characters; {SHORTEST_SECRET} random ones are needed")
         return value
 
     @property

@@ -74,9 +74,13 @@ class Queue:
 
     def __init__(self) -> None:
         self.taken: dict[str, Job] = {}
+        self.hints: list[tuple[str, str | None]] = []
 
     def take(self, job: Job, /) -> None:
         self.taken[job.job_id] = job
+
+    def hint(self, job: Job, provider_task_id: str | None, /) -> None:
+        self.hints.append((job.job_id, provider_task_id))
 
     def drop(self, job_id: str, /) -> None:
         self.taken.pop(job_id, None)

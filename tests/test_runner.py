@@ -1,7 +1,7 @@
 """The job runner, on fakes and a moved clock."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +22,7 @@ from models.job_events import (
     SubmitUnresolved,
 )
 from models.lifecycle import JobStatus, SubmitState
+from models.policy import POLL_SCHEDULE
 from models.ports import Absent, Adopted, Reconciled, Several, TaskReport
 from models.shapes import AspectRatio
 from models.work import ClipRequest, Decision, ImageRequest, JobKind, Offer, Output, Source, Tally
@@ -69,6 +70,10 @@ class Tasks(House):
         found: Reconciled | None = await self._answer("find")
         return found
 
+    async def confirm(self, job: Job, named: str) -> str | None:
+        task_id: str | None = await self._answer(f"confirm {named}")
+        return task_id
+
     async def take_back(self, job: Job) -> bool:
         return bool(await self._answer("take_back"))
 
@@ -80,13 +85,25 @@ class Tasks(House):
 class Bench:
     """A runner with its surroundings."""
 
-    def __init__(self, maker: OneCall | Tasks, *, repeatable: bool, confirm_seconds: float = 86_400) -> None:
+    def __init__(
+        self,
+        maker: OneCall | Tasks,
+        *,
+        repeatable: bool,
+        polls: Sequence[float] = POLL_SCHEDULE,
+        confirm_seconds: float = 86_400,
+    ) -> None:
         self.clock, self.outbox, self.maker = MovedClock(), Outbox(), maker
         self.durable_calls = 0
         self.owned = True
+        self.taken: set[str] = set()
         kind = JobKind.CLIP if isinstance(maker, Tasks) else JobKind.IMAGE
         supplier = Supplier(
-            kind=kind, offer=Offer(provider="house", model="m1"), maker=maker, repeatable=repeatable
+            kind=kind,
+            offer=Offer(provider="house", model="m1"),
+            maker=maker,
+            repeatable=repeatable,
+            poll_schedule=polls,
         )
         self.assets = open_assets("memory://")
         self.runner = JobRunner(
@@ -95,6 +112,7 @@ class Bench:
             clock=self.clock,
             durable=self.durable,
             owns=lambda _: self.owned,
+            taken=lambda: self.taken,
             confirm_seconds=confirm_seconds,
         )
 

@@ -63,6 +63,9 @@ class Tasks(House):
     async def find(self, job: Job, *, taken: object) -> None:
         return None
 
+    async def confirm(self, job: Job, named: str) -> str | None:
+        return None
+
     async def take_back(self, job: Job) -> bool:
         await self._answer("take_back")
         return False

@@ -119,10 +119,18 @@ _RULES: Final[Mapping[str, str]] = {
 }
 
 
+def _written(fault: ErrorDetails) -> str:
+    """Write the wrong value itself, unless it is a secret."""
+    field = Settings.model_fields.get(str(fault["loc"][0])) if fault["loc"] else None
+    if field is not None and field.annotation is SecretStr:
+        return "(hidden)"
+    value = _LOGIN.sub("(hidden)@", str(fault["input"]))
+    return value if value and value.isprintable() and " " not in value else repr(value)
+
+
 def _explained(fault: ErrorDetails) -> str:
     context: dict[str, Any] = fault.get("ctx", {})
-    value = _LOGIN.sub("(hidden)@", str(fault["input"]))
-    value = value if value and value.isprintable() and " " not in value else repr(value)
+    value = _written(fault)
     if fault["type"] == "value_error":
         return f"{value} will not do: {context['error']}"
     rule = _RULES.get(fault["type"])

@@ -19,6 +19,7 @@ from sceneloom.cli import (
     letters,
     listing,
     projects,
+    receiving,
     serving,
     topics,
 )
@@ -113,6 +114,7 @@ for module in (
     events,
     credits,
     serving,
+    receiving,
     topics,
     letters,
     diagnosing,

@@ -165,9 +165,20 @@ def _outcome(plan: "Plan", sent: dict[str, str], doubtful: str | None, *, dry_ru
 
 def _how_far(able: "Sequence[Plan]", sent: dict[str, str]) -> str:
     done = [name for name, why_not in sent.items() if not why_not]
-    line = f"{len(done)} of {len(able)} sent" + (f": {', '.join(done)}" if done else "")
+    line = f"{len(done)} of {len(able)} sent" + (f": {_in_ranges(done)}" if done else "")
     doubtful = _unanswered(able, sent)
     return f"{line}; {doubtful} may have been sent, nobody answered" if doubtful else line
+
+
+def _in_ranges(names: Sequence[str]) -> str:
+    """Write 1, 2, 3, 7 as `1 to 3, 7`."""
+    ranges: list[list[str]] = []
+    for name in names:
+        if ranges and name.isdigit() and ranges[-1][-1].isdigit() and int(name) == int(ranges[-1][-1]) + 1:
+            ranges[-1] = [ranges[-1][0], name]
+        else:
+            ranges.append([name])
+    return ", ".join(" to ".join(each) for each in ranges)
 
 
 def _unanswered(able: "Sequence[Plan]", sent: dict[str, str]) -> str | None:

@@ -2,25 +2,16 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from aiokafka import ConsumerRecord
 from pydantic import ValidationError
 
 from sceneloom.client import Reader
+from sceneloom.codec import version_of
 from sceneloom.settings import Settings
 
-
-class Versioned(Protocol):
-    """A value that says how new it is."""
-
-    @property
-    def version(self) -> int:
-        """Grows with each change."""
-        ...
-
-
-V = TypeVar("V", bound=Versioned)
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +34,26 @@ async def newest(records: AsyncIterator[ConsumerRecord], read: Callable[[bytes],
     The last record is not always the newest: a worker that woke too late may have written an old version
     over a new one. A tombstone removes its key.
     """
-    found: dict[bytes, V] = {}
-    unreadable: set[bytes] = set()
+    rows: dict[bytes, tuple[int, bytes]] = {}
+    broken: set[bytes] = set()
     async for record in records:
         key = record.key or b""
-        unreadable.discard(key)
+        broken.discard(key)
         if record.value is None:
-            found.pop(key, None)
+            rows.pop(key, None)
             continue
         try:
-            value = read(record.value)
-        except ValidationError:
-            unreadable.add(key)
+            version = version_of(record.value)
+        except (ValueError, TypeError, KeyError):
+            broken.add(key)
             continue
-        known = found.get(key)
-        if known is None or value.version >= known.version:
-            found[key] = value
-    return Latest(tuple(found.values()), len(unreadable))
+        if key not in rows or version >= rows[key][0]:
+            rows[key] = version, record.value
+    values = []
+    # Only the newest are read as a whole: until it is compacted, a topic holds every version.
+    for key, (_, row) in rows.items():
+        try:
+            values.append(read(row))
+        except ValidationError:
+            broken.add(key)
+    return Latest(tuple(values), len(broken))

@@ -62,7 +62,7 @@ class Fal:
         base_url: str = BASE_URL,
         platform_url: str = PLATFORM_URL,
         resolution: str = "1080p",
-        callback_url: str | None = None,
+        callback: orders.Callback | None = None,
         options: Mapping[str, Any] = MappingProxyType({}),
         patience: Patience | None = None,
     ) -> None:
@@ -81,7 +81,7 @@ class Fal:
         self._assets = assets
         self._cost_usd = cost_usd
         self._resolution = resolution
-        self._callback_url = callback_url
+        self._callback = callback
         self._options = dict(options)
 
     async def submit(self, job: Job) -> str:
@@ -90,16 +90,16 @@ class Fal:
         body = self._terms(job)
         if clip.first_frame_url is not None:
             body["image_url"] = await orders.picture_url(clip.first_frame_url, self._assets)
-        callback = orders.callback_for(self._callback_url, job)
+        callback = self._callback(job) if self._callback else None
         answer = await self._queue.buy(
             model,
             body,
             params={"fal_webhook": callback} if callback else None,
             reference=orders.reference(job),
-            hidden=[callback] if callback else [],
+            hidden=orders.secrets_in(callback),
         )
         request_id = (answer.json() or {}).get("request_id")
-        task_id = f"{app_of(model)}/requests/{request_id}"
+        task_id = self.task_named(job, str(request_id))
         if not isinstance(request_id, str) or not _TASK_ID.fullmatch(task_id):
             raise self._queue.unclear(answer, "a request id")
         return task_id
@@ -141,6 +141,10 @@ class Fal:
             if task_id not in taken and _TASK_ID.fullmatch(task_id) and _is_like(item, terms):
                 alike.append(task_id)
         return orders.reconciled([], alike)
+
+    def task_named(self, job: Job, name: str) -> str:
+        """Return the id of the request that fal calls *name*."""
+        return f"{app_of(_model_of(job))}/requests/{name}"
 
     def normalize_error(self, error: Exception) -> ErrorCode:
         """Name *error* in our words."""

@@ -4,15 +4,17 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import quote
 
 from models.errors import AssetMissing, ErrorCode, OutcomeUnknown, ProviderFailure
 from models.job import Job
 from models.ports import Absent, Adopted, AssetStore, Reconciled, Several
 from models.work import ClipRequest
+
+Callback = Callable[[Job], str]
+"""Returns the address, with a secret in it, at which the provider tells of the call that a job makes."""
 
 _BEFORE: Final = timedelta(seconds=60)
 _AFTER: Final = timedelta(minutes=5)
@@ -61,16 +63,9 @@ def safety_identifier(job: Job) -> str:
     return f"{user[:16]}-{call[:32]}"
 
 
-def callback_for(template: str | None, job: Job) -> str | None:
-    """Fill `{project_id}`, `{job_id}`, `{attempt}` and `{call}` into *template*, quoted for a URL."""
-    if template is None:
-        return None
-    return template.format(
-        project_id=quote(job.project_id, safe=""),
-        job_id=quote(job.job_id, safe=""),
-        attempt=job.attempt,
-        call=job.postponed,
-    )
+def secrets_in(callback_url: str | None) -> list[str]:
+    """Return what nobody may see of *callback_url*: all of it, and the token at its end by itself."""
+    return [callback_url, callback_url.rpartition("/")[2]] if callback_url else []
 
 
 async def picture_url(url: str, assets: AssetStore) -> str:

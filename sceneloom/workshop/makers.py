@@ -15,6 +15,7 @@ from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import (
     AssetStore,
+    CallsBack,
     Reconciled,
     Reconciler,
     Stopper,
@@ -161,6 +162,14 @@ class ClipMaker:
         if not isinstance(self._provider, Reconciler) or job.intended_at is None:
             return None
         return await self._provider.candidates(job, job.intended_at, taken=taken)
+
+    async def confirm(self, job: Job, named: str) -> str | None:
+        """Return the id of the task that a webhook calls *named*, after a poll that finds it."""
+        if not isinstance(self._provider, CallsBack):
+            return None
+        task_id = self._provider.task_named(job, named)
+        await self._provider.poll(task_id)
+        return task_id
 
     async def take_back(self, job: Job) -> bool:
         """Have the provider stop the task of *job*, and tell whether it surely is not billed."""

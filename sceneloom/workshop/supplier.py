@@ -42,6 +42,13 @@ class TaskMaker(Protocol):
         """Look for the task of a submit without clear outcome; None where the provider has no list."""
         ...
 
+    async def confirm(self, job: Job, named: str) -> str | None:
+        """Return the id of the task that a webhook calls *named*; None where the provider sends none.
+
+        Raises `ProviderFailure` where the provider does not say that it has such a task.
+        """
+        ...
+
     async def take_back(self, job: Job) -> bool:
         """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
         ...

@@ -200,6 +200,14 @@ class Workshop:
         tasks = self._supplier(job).tasks
         return await tasks.find(job, taken=taken) if tasks else None
 
+    async def confirm(self, job: Job, named: str) -> str | None:
+        """Return the id of the task of *job* that a webhook calls *named*, once its provider knows of it.
+
+        None where the provider sends no webhooks. Raises `ProviderFailure` where it knows of no such task.
+        """
+        maker = self._supplier(job).maker
+        return await maker.confirm(job, named) if isinstance(maker, TaskMaker) else None
+
     async def make(self, job: Job, *, progress: Progress) -> Output:
         """Make the asset of *job* in one call."""
         supplier = self._supplier(job)

@@ -54,6 +54,29 @@ def test_another_ledger_needs_an_address_and_says_how_to_write_one(
     assert said.endswith("write the http:// or https:// address of the ledger")
 
 
+@pytest.mark.parametrize("url", ["us.example", "ftp://us.example", "https://", "https://us.example/?a=b"])
+def test_a_wrong_webhook_address_says_how_to_write_one(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    said = explained(monkeypatch, "SCENELOOM_WEBHOOK_URL", url)
+    assert said == (
+        f"SCENELOOM_WEBHOOK_URL: {url} will not do: "
+        "write https://HOST[:PORT][/PATH], without a query and without a user"
+    )
+
+
+def test_webhooks_that_are_half_set_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = explained(monkeypatch, "SCENELOOM_WEBHOOK_URL", "https://us.example")
+    assert said == (
+        "SCENELOOM_WEBHOOK_SECRET: (hidden) will not do: SCENELOOM_WEBHOOK_URL is set, so this must be, too"
+    )
+
+
+def test_a_secret_that_is_too_short_is_told_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = explained(monkeypatch, "SCENELOOM_WEBHOOK_SECRET", "0123456789")
+    assert said == (
+        "SCENELOOM_WEBHOOK_SECRET: (hidden) will not do: it has 10 characters; 32 random ones are needed"
+    )
+
+
 def test_all_wrong_values_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCENELOOM_STORE", "disk")
     assert len(explained(monkeypatch, "SCENELOOM_PARTITIONS", "0").splitlines()) == 2
@@ -96,7 +119,7 @@ def test_config_show_tells_where_each_value_came_from(
     )
     monkeypatch.setenv("sceneloom_partitions", "5")
     monkeypatch.setenv("SCENELOOM_APP_ID", "")
-    shown_ = run("config", "show", "--json", "--broker", "kafka://me:secret@b:2")
+    shown_ = run("config", "show", "--json", "--broker", "kafka://me:p4ss@b:2")
     assert shown_.exit_code == 0
     rows = {row["name"]: (row["value"], row["origin"]) for row in json.loads(shown_.stdout)}
     assert set(rows) == set(Settings.model_fields)
@@ -104,7 +127,7 @@ def test_config_show_tells_where_each_value_came_from(
     assert rows["partitions"] == ("5", "environment")
     assert rows["store"] == ("rocksdb", ".env")
     assert rows["app_id"] == ("sceneloom", "default")
-    assert "secret" not in run("config", "show", "--broker", "kafka://me:secret@b:2").stdout
+    assert "p4ss" not in run("config", "show", "--broker", "kafka://me:p4ss@b:2").stdout
 
 
 def test_config_show_explains_every_setting(run: Run) -> None:

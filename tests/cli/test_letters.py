@@ -171,6 +171,13 @@ def test_which_letters_must_be_said(run: Run) -> None:
     assert "Name letters" in refused.stderr
 
 
+def test_many_that_were_sent_are_told_in_ranges(run: Run, settings: Settings) -> None:
+    for key in (b"a", b"a", b"b", b"a"):
+        asyncio.run(die(settings, PROJECT_REQUESTS, key, b"x"))
+    shown = run("dead-letters", "replay", "--filter", "key=a", "--yes")
+    assert shown.stderr == "3 of 3 sent: 0 to 1, 3\n"
+
+
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [(KeyboardInterrupt(), Outcome.INTERRUPTED), (BrokerUnreachable(["h:1"]), Outcome.UNREACHABLE)],

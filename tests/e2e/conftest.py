@@ -34,21 +34,27 @@ class Stage:
         self.workers: list[subprocess.Popen[bytes]] = []
         self.started = 0
 
-    def start_worker(self, **house: str) -> subprocess.Popen[bytes]:
-        number = self.started
-        self.started += 1
-        environment = {
+    def environment(self, **more: str) -> dict[str, str]:
+        """Return the environment of a process that works on this stage's topics."""
+        return {
             **os.environ,
             "SCENELOOM_BROKER": self.settings.broker,
             "SCENELOOM_TOPIC_PREFIX": self.settings.topic_prefix,
             "SCENELOOM_PARTITIONS": str(self.settings.partitions),
-            "SCENELOOM_DATA_FOLDER": str(self.folder / f"worker-{number}"),
-            "SCENELOOM_ASSETS": str(self.folder / "assets"),
-            "SCENELOOM_SESSION_SECONDS": "6",
-            "SCENELOOM_COMMIT_SECONDS": "0.5",
-            "HOUSE_LEDGER": str(self.folder / "ledger.txt"),
-            **house,
+            **more,
         }
+
+    def start_worker(self, **house: str) -> subprocess.Popen[bytes]:
+        number = self.started
+        self.started += 1
+        environment = self.environment(
+            SCENELOOM_DATA_FOLDER=str(self.folder / f"worker-{number}"),
+            SCENELOOM_ASSETS=str(self.folder / "assets"),
+            SCENELOOM_SESSION_SECONDS="6",
+            SCENELOOM_COMMIT_SECONDS="0.5",
+            HOUSE_LEDGER=str(self.folder / "ledger.txt"),
+            **house,
+        )
         with (self.folder / f"worker-{number}.log").open("wb") as log:
             worker = subprocess.Popen(
                 [sys.executable, "-m", "tests.e2e.house"], env=environment, stdout=log, stderr=log

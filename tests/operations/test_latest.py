@@ -2,6 +2,8 @@ from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from models.job import Job
 from sceneloom.operations.latest import Latest, newest
 from tests.models.test_job import a_job
@@ -45,5 +47,13 @@ async def test_a_tombstone_removes_its_row_and_a_new_one_may_follow() -> None:
 async def test_a_row_that_cannot_be_read_is_counted_until_a_readable_one_follows() -> None:
     assert (await read(("a", b"{"), ("b", b"[]"), ("b", b"{"))).unreadable == 2
     assert (await read(("a", b"{"), ("a", row()))).unreadable == 0
-    kept = await read(("a", row(version=4)), ("a", b"{"))
-    assert (kept.unreadable, [job.version for job in kept.values]) == (1, [4])
+    newer = await read(("a", row(version=4)), ("a", b'{"version": 5}'))
+    assert (newer.unreadable, newer.values) == (1, ())
+
+
+@pytest.mark.parametrize(
+    "value", [b"{", b"[]", b"3", b"{}", b'{"version": null}', b'{"version": "x"}', b"\xff"]
+)
+async def test_what_has_no_version_hides_nothing(value: bytes) -> None:
+    latest = await read(("a", row(version=4)), ("a", value))
+    assert (latest.unreadable, [job.version for job in latest.values]) == (1, [4])

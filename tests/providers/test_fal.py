@@ -76,9 +76,11 @@ def test_it_is_a_video_provider() -> None:
 
 
 async def test_a_submit_says_exactly_what_is_wanted() -> None:
-    url, body = await sent(options={"generate_audio": False}, callback_url="https://us.example/fal/{job_id}")
+    url, body = await sent(
+        options={"generate_audio": False}, callback=lambda job: f"https://us.example/fal/{job.job_id}/t0ken"
+    )
     assert str(url.copy_with(query=None)) == f"https://queue.example/{MODEL}"
-    assert dict(url.params) == {"fal_webhook": "https://us.example/fal/p1%2Fscene-001%2Fclip"}
+    assert dict(url.params) == {"fal_webhook": "https://us.example/fal/p1/scene-001/clip/t0ken"}
     assert body == {
         "prompt": "a fox",
         "aspect_ratio": "9:16",
