@@ -64,7 +64,7 @@ async def test_a_provider_is_looked_at_without_making_the_asset_folder(tmp_path:
 
 
 async def test_another_ledger_without_an_address_is_a_fault_of_its_own() -> None:
-    half_set = settings(credits="http", credits_key="k", ark_key="k")
+    half_set = settings(credits="http", credits_key="k", accounts={"ark": {"key": "k"}})
     (fault,) = await ledger(half_set)
     assert fault.verdict is Verdict.FAULT
     assert "SCENELOOM_CREDITS_URL" in fault.advice
