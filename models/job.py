@@ -94,6 +94,7 @@ class Job(Value):
             {
                 "provider": self.offer.provider,
                 "model": self.offer.model,
+                "terms": dict(self.offer.terms),
                 "request": self.request.model_dump(mode="json"),
             }
         )

@@ -1,5 +1,6 @@
 """What is asked of a provider, and what comes back: the requests, the outputs, and what they cost."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, Self, assert_never
@@ -156,11 +157,27 @@ class Tally(Value):
 
 
 class Offer(Value):
-    """Who makes assets of one kind: names of provider and model, and the price of a call in US dollars."""
+    """Who makes assets of one kind: names of provider and model, and the price of a call in US dollars.
+
+    `provider` is the name of the account, `endpoint` and `list_endpoint` are where it is reached, and `terms`
+    what else is ordered, such as the resolution. All of it is frozen in the row of a job.
+    """
 
     provider: str
     model: str
     cost_usd: float = 0.0
+    endpoint: str = ""
+    list_endpoint: str = ""
+    terms: Mapping[str, str] = {}
+
+    def is_as(self, other: "Offer") -> bool:
+        """Tell whether both order the same at the same place, at whatever price."""
+        return (self.endpoint, self.list_endpoint, self.model, self.terms) == (
+            other.endpoint,
+            other.list_endpoint,
+            other.model,
+            other.terms,
+        )
 
 
 class Decision(StrEnum):

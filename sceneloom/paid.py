@@ -28,14 +28,17 @@ def paid_suppliers(
     for deal in deals(settings, clock.now().date()):
         callback = _callback(settings, deal)
         to = replace(connection(deal, assets, client=client, clock=clock), callback=callback)
+        build = partial(_maker, deal, to, settings.allow_private_downloads)
+        offer = _offer(deal, to)
         try:
-            provider = deal.service.adapters[deal.kind](to)
+            maker = build(offer)
         except ValueError as error:
             raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_KEY: {error}") from error
         yield Supplier(
             kind=deal.kind,
-            offer=Offer(provider=deal.name, model=deal.model, cost_usd=deal.price.call),
-            maker=_MAKERS[deal.kind](provider, assets, settings.allow_private_downloads),
+            offer=offer,
+            maker=maker,
+            rebuild=build,
             repeatable=False,
             parallel=settings.parallel_paid,
             per_minute=settings.paid_per_minute,
@@ -45,6 +48,34 @@ def paid_suppliers(
             usd_per_letter=deal.price.letter,
             limits=deal.known,
         )
+
+
+def _offer(deal: Deal, to: Connection) -> Offer:
+    """Return what a job freezes in its row, so that a change of the settings does not touch it."""
+    terms = {"resolution": to.resolution, "tier": to.tier, "voice": to.voice}
+    return Offer(
+        provider=deal.name,
+        model=deal.model,
+        cost_usd=deal.price.call,
+        endpoint=to.url,
+        list_endpoint=to.list_url,
+        terms={name: term for name, term in terms.items() if term},
+    )
+
+
+def _maker(deal: Deal, to: Connection, allow_private: bool, offer: Offer) -> Maker | TaskMaker:  # noqa: FBT001 -- for partial
+    """Make what orders as *offer* says, with the key that the account has now."""
+    frozen = replace(
+        to,
+        model=offer.model,
+        url=offer.endpoint or to.url,
+        list_url=offer.list_endpoint or to.list_url,
+        resolution=offer.terms.get("resolution", ""),
+        tier=offer.terms.get("tier", ""),
+        voice=offer.terms.get("voice", ""),
+    )
+    provider = deal.service.adapters[deal.kind](frozen)
+    return _MAKERS[deal.kind](provider, to.assets, allow_private)
 
 
 def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> Connection:

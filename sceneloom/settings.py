@@ -1,5 +1,6 @@
 """What an operator may set: by environment (`SCENELOOM_*`), `.env` or a flag. Read once, at the edge."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
@@ -161,6 +162,13 @@ class Settings(BaseSettings):
             address = urlsplit(value)
             if address.scheme not in {"http", "https"} or not address.hostname:
                 raise ValueError("write the http:// or https:// address of the ledger")
+        return value
+
+    @field_validator("credits_key")
+    @classmethod
+    def _fits_a_header(cls, value: SecretStr) -> SecretStr:
+        if not re.fullmatch(r"[!-~]*", value.get_secret_value()):
+            raise ValueError("a key holds no spaces and no letters beyond ASCII: no HTTP header may")
         return value
 
     @field_validator("webhook_url")

@@ -1,11 +1,12 @@
 """The workshop: knows every supplier, and looks into the store before anything is made."""
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
+from typing import cast
 
 import structlog
 
@@ -55,6 +56,8 @@ class Supplier:
     """How many calls each worker makes in a minute; 0 is no limit."""
     deadline_seconds: float = 0.0
     """How long a task may take at least, where the provider's service tier is slower than our rule."""
+    rebuild: Callable[[Offer], Maker | TaskMaker] | None = None
+    """Makes the maker for an offer of this account as it was set up when a job began."""
     tasks: TaskMaker | None = field(init=False)
     """The maker, where it makes tasks: so that each poll need not look."""
     pace: Pace = field(init=False)
@@ -68,6 +71,12 @@ class Supplier:
         )
         object.__setattr__(self, "pace", pace)
         object.__setattr__(self, "tasks", self.maker if isinstance(self.maker, TaskMaker) else None)
+
+    def maker_for(self, offer: Offer) -> Maker | TaskMaker:
+        """Return the maker for what a job has frozen in its row, whatever the settings say by now."""
+        if self.rebuild is None or not offer.endpoint or offer.is_as(self.offer):
+            return self.maker
+        return self.rebuild(offer)
 
 
 class Workshop:
@@ -228,23 +237,21 @@ class Workshop:
 
         *taken* are the task ids of other jobs. Raises `ProviderFailure` where the provider does not answer.
         """
-        tasks = self._supplier(job).tasks
-        return await tasks.find(job, taken=taken) if tasks else None
+        return await self._tasks(job).find(job, taken=taken) if self.is_task(job) else None
 
     async def confirm(self, job: Job, named: str) -> str | None:
         """Return the id of the task of *job* that a webhook calls *named*, once its provider knows of it.
 
         None where the provider sends no webhooks. Raises `ProviderFailure` where it knows of no such task.
         """
-        maker = self._supplier(job).maker
-        return await maker.confirm(job, named) if isinstance(maker, TaskMaker) else None
+        return await self._tasks(job).confirm(job, named) if self.is_task(job) else None
 
     async def make(self, job: Job, *, progress: Progress) -> Output:
         """Make the asset of *job* in one call."""
-        supplier = self._supplier(job)
-        if not isinstance(supplier.maker, Maker):
+        maker = self._supplier(job).maker_for(job.offer)
+        if not isinstance(maker, Maker):
             raise TypeError(f"{job.offer.provider} makes {job.kind} as a task")
-        return await self._remembered(job, await supplier.maker.make(job, progress=progress))
+        return await self._remembered(job, await maker.make(job, progress=progress))
 
     async def submit(self, job: Job) -> str:
         """Start the task of *job* and return the provider's id of it."""
@@ -252,8 +259,7 @@ class Workshop:
 
     async def take_back(self, job: Job) -> bool:
         """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
-        tasks = self._supplier(job).tasks
-        return await tasks.take_back(job) if tasks else False
+        return await self._tasks(job).take_back(job) if self.is_task(job) else False
 
     async def poll(self, job: Job) -> TaskReport:
         """Ask how the task of *job* stands."""
@@ -287,10 +293,11 @@ class Workshop:
                 return True
 
     def _tasks(self, job: Job) -> TaskMaker:
-        tasks = self._supplier(job).tasks
-        if tasks is None:
+        supplier = self._supplier(job)
+        if supplier.tasks is None:
             raise TypeError(f"{job.offer.provider} makes {job.kind} in one call")
-        return tasks
+        maker = supplier.maker_for(job.offer)
+        return supplier.tasks if maker is supplier.maker else cast("TaskMaker", maker)
 
     def _known(self, job: Job) -> Supplier | None:
         return self._suppliers.get((job.kind, job.offer.provider))

@@ -54,6 +54,11 @@ def test_another_ledger_needs_an_address_and_says_how_to_write_one(
     assert said.endswith("write the http:// or https:// address of the ledger")
 
 
+def test_a_key_that_no_header_may_hold_is_told_without_showing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = explained(monkeypatch, "SCENELOOM_CREDITS_KEY", "ключ-secret")
+    assert said.startswith("SCENELOOM_CREDITS_KEY: (hidden) will not do: a key holds no spaces")
+
+
 @pytest.mark.parametrize("url", ["us.example", "ftp://us.example", "https://", "https://us.example/?a=b"])
 def test_a_wrong_webhook_address_says_how_to_write_one(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     said = explained(monkeypatch, "SCENELOOM_WEBHOOK_URL", url)
