@@ -122,6 +122,11 @@ class Workshop:
         limits = supplier.limits if supplier else None
         return () if limits is None else misfits(limits, want.request)
 
+    def is_local(self, want: Want, /) -> bool:
+        """Tell whether *want* is made on this machine; what nobody here makes counts as if it were."""
+        supplier = self._suppliers.get((want.kind, want.provider or self._usual[want.kind]))
+        return supplier is None or supplier.limits is None
+
     def names(self, kind: JobKind) -> frozenset[str]:
         """Return the names of all providers of *kind*."""
         return frozenset(name for known, name in self._suppliers if known is kind)
