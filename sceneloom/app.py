@@ -8,6 +8,7 @@ from typing import Any
 
 import faust
 from faust.types import EventT
+from prometheus_client import CollectorRegistry
 
 from agents.credits import CreditsAgent
 from agents.errands import ErrandsAgent
@@ -25,6 +26,9 @@ from sceneloom.credits.courier import CreditCourier
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
 from sceneloom.logs import configure_logging
+from sceneloom.monitoring.serving import require_free
+from sceneloom.monitoring.stages import StageTimes
+from sceneloom.monitoring.vitals import Load, Vitals
 from sceneloom.outside import Outside, connect_worker
 from sceneloom.publisher import TopicPublisher
 from sceneloom.runner import JobRunner
@@ -62,7 +66,10 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         _table(delivery, settings, PROJECTS_TABLE, Project), partitions=settings.partitions
     )
     jobs = JobTable(_table(delivery, settings, JOBS_TABLE, Job), partitions=settings.partitions)
-    publisher = TopicPublisher(send=delivery.send, settings=settings)
+    registry = CollectorRegistry()
+    publisher = StageTimes(
+        TopicPublisher(send=delivery.send, settings=settings), job=jobs.get, registry=registry
+    )
     custody = Custody(
         app,
         topic=topic_name(settings, SCENE_REQUESTS),
@@ -80,6 +87,8 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         confirm_seconds=settings.confirm_seconds,
     )
     recovery = RecoveryAgent(projects=projects, jobs=jobs, queue=runner, publisher=publisher)
+    if settings.metrics_port:
+        app.add_dependency(_vitals(settings, registry, custody=custody, delivery=delivery, runner=runner))
     with_credits = settings.credits != "off"
     projects_agent = ProjectsAgent(
         projects=projects,
@@ -122,6 +131,37 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     app.task(take_custody)
     app.task(_wake_carefully(delivery))
     return app
+
+
+def _vitals(
+    settings: Settings,
+    registry: CollectorRegistry,
+    *,
+    custody: Custody,
+    delivery: Delivery,
+    runner: JobRunner,
+) -> Vitals:
+    """Make what tells of the worker's health: a child that starts before all others, and ends after them."""
+
+    def load() -> Load:
+        return Load(
+            partitions=custody.held,
+            waiting=runner.waiting,
+            in_work=runner.in_work,
+            uncommitted=delivery.uncommitted,
+            commits=delivery.commits,
+        )
+
+    return Vitals(
+        registry=registry,
+        phase=lambda: custody.phase,
+        failure=lambda: delivery.failure,
+        load=load,
+        # A worker whose loop stood still for a session ends by itself, once the loop turns again.
+        patience=2 * settings.session_seconds,
+        host=settings.metrics_host,
+        port=settings.metrics_port,
+    )
 
 
 def _keep_credits(app: faust.App, delivery: Delivery, settings: Settings, publisher: Publisher) -> None:
@@ -231,7 +271,9 @@ def _faust_settings(settings: Settings) -> dict[str, Any]:
 
 
 def run_worker(settings: Settings) -> int:
-    """Run one worker with the real adapters in this process; return its exit code."""
+    """Run one worker with the real adapters in this process; return its exit code. Raises `PortTaken`."""
+    if settings.metrics_port:
+        require_free(settings.metrics_host, settings.metrics_port, option="SCENELOOM_METRICS_PORT")
     return run(create_app(settings), settings)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from enum import StrEnum
 from typing import Any, Final, cast
 
 import faust
@@ -19,6 +20,18 @@ RECOVERY_SECONDS: Final = 30.0
 """How long the recovery of the tables may read nothing before the worker ends."""
 
 _log = structlog.get_logger(__name__)
+
+
+class Phase(StrEnum):
+    """What a worker is at."""
+
+    JOINING = "joining"
+    """It waits for its first partitions."""
+    REBALANCING = "rebalancing"
+    RECOVERING = "recovering"
+    """It reads its tables from the changelogs, or takes up their open work."""
+    WORKING = "working"
+    STOPPING = "stopping"
 
 
 class Custody(Service):
@@ -60,6 +73,23 @@ class Custody(Service):
         """
         return self._is_settled and partition_of(key, self._partitions) in self._active()
 
+    @property
+    def phase(self) -> Phase:
+        """What the worker is at; also before this service is started, which is after the first recovery."""
+        if self._app.should_stop:
+            return Phase.STOPPING
+        if not self._app.rebalancing_count:
+            return Phase.JOINING
+        if self._app.rebalancing:
+            return Phase.REBALANCING
+        taken_over = self._rebalances == self._app.rebalancing_count
+        return Phase.RECOVERING if self._app.in_recovery or not taken_over else Phase.WORKING
+
+    @property
+    def held(self) -> int:
+        """How many partitions this worker works on."""
+        return len(self._held)
+
     async def on_start(self) -> None:
         """Start those who work on the partitions with the worker."""
         await self.add_runtime_dependency(self._runner)
@@ -95,14 +125,14 @@ class Custody(Service):
             await asyncio.sleep(_TICK_SECONDS)
 
     async def _take_over(self) -> None:
-        self._rebalances = self._app.rebalancing_count
+        rebalances = self._app.rebalancing_count
         active = self._active()
         new = active - self._held
-        self._held = active
         self._release()
         if self._courier is not None:
             self._courier.take_over(active)
         jobs, projects = await self._recovery.take_over(active, new=new)
+        self._rebalances, self._held = rebalances, active  # only now: what fails is done again
         _log.info(
             "custody.partitions",
             held=len(active),

@@ -82,7 +82,7 @@ class Delivery:
         self._in_flight: dict[asyncio.Future[Any], tuple[float, str]] = {}
         self._crash: asyncio.Task[None] | None = None
         self._alive_at: float | None = None
-        app.transport = SafeTransport(app, self)
+        self._transport = app.transport = SafeTransport(app, self)
         app.task(self._end_when_late)
         app.task(self._tick)
 
@@ -226,6 +226,16 @@ class Delivery:
         except ProducerSendError as exc:  # a wrapper: what the caller can act on is inside
             raise exc.__cause__ or exc from None
         return sent
+
+    @property
+    def uncommitted(self) -> int:
+        """How many offsets were handed out and are not committed."""
+        return self._transport.consumer.uncommitted if self._transport.consumer else 0
+
+    @property
+    def commits(self) -> int:
+        """How often offsets were committed since the start."""
+        return self._transport.consumer.commits if self._transport.consumer else 0
 
     @property
     def _broken(self) -> bool:

@@ -156,11 +156,12 @@ def credit_ledger(settings: Settings, client: httpx.AsyncClient, clock: Clock) -
 
 
 def without_store(settings: Settings) -> Outside:
-    """Make what `connect` makes, but on no asset store and nothing on disk: to ask it, not to work with it.
+    """Make what `connect` makes, but with no asset store and no ledger: to ask it, not to work with it.
 
-    Raises `ValueError` as `connect` does.
+    Raises `ValueError` for a half-set provider.
     """
-    return connect(settings.model_copy(update={"assets": "memory://", "assets_public_url": ""}))
+    away = {"assets": "memory://", "assets_public_url": "", "credits": "off"}
+    return connect(settings.model_copy(update=away))
 
 
 def create_admission(workshop: Workshop, assets: AssetStore) -> admission.Admission:

@@ -41,10 +41,12 @@ class SafeTransport(driver.Transport):
     def __init__(self, app: faust.App, acknowledgements: Acknowledgements) -> None:
         super().__init__(app.conf.broker_consumer, app)
         self.acknowledgements = acknowledgements
+        self.consumer: SafeConsumer | None = None
 
     def create_consumer(self, callback: Any, **options: Any) -> "SafeConsumer":
         """Make the app's consumer."""
-        return SafeConsumer(self, callback=callback, loop=self.loop, **options)
+        self.consumer = SafeConsumer(self, callback=callback, loop=self.loop, **options)
+        return self.consumer
 
 
 class SafeConsumer(driver.Consumer):
@@ -59,7 +61,15 @@ class SafeConsumer(driver.Consumer):
         self._gate.set()
         self._seeking = False
         self._ending: asyncio.Task[None] | None = None
+        self.commits = 0
         super().__init__(transport, **options)
+
+    @property
+    def uncommitted(self) -> int:
+        """How many offsets were handed out and are not committed."""
+        return sum(
+            max(0, last + 1 - (self._committed_offset[tp] or 0)) for tp, last in self._handed_out.items()
+        )
 
     async def perform_seek(self) -> None:
         """Go back to the committed offsets, and to the earliest one where nothing was ever committed.
@@ -167,7 +177,9 @@ class SafeConsumer(driver.Consumer):
             return False
         try:
             async with asyncio.timeout(self._acknowledgements.ack_timeout):
-                return await super()._commit_offsets(offsets, start_new_transaction)
+                committed = await super()._commit_offsets(offsets, start_new_transaction)
+                self.commits += committed
+                return committed
         except TimeoutError:
             seconds = self._acknowledgements.ack_timeout
             await self._acknowledgements.fail(

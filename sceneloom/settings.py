@@ -126,6 +126,15 @@ class Settings(BaseSettings):
     allow_private_downloads: bool = Field(
         default=False, description="Fetch pictures from private and loopback addresses too."
     )
+    metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="Port of /metrics, /live and /ready of a worker; 0 is off.",
+    )
+    metrics_host: str = Field(
+        default="127.0.0.1", description="Where METRICS_PORT listens; 0.0.0.0 in a container."
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="INFO", description="How much is logged."
     )

@@ -67,7 +67,7 @@ class Floor(Outbox):
 
     async def work(self) -> bool:
         """Start what is due, handle what was reported, and tell whether there is more to wait for."""
-        self.runner._start_due()
+        self.runner.start_due()
         news: Sequence[Message] = self.messages[self._handled :]
         self._handled = len(self.messages)
         for message in news:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from sceneloom.callbacks import Call, callback_url
-from tests.test_runner import a_clip
+from tests.runner.test_runner import a_clip
 
 SECRET = SecretStr("0123456789abcdef0123456789abcdef")
 CALL = Call("ark", "p1/scene-001/clip", 1, 0)

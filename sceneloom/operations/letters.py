@@ -23,9 +23,24 @@ from sceneloom.dead_letters import (
     Headers,
 )
 from sceneloom.settings import Settings
-from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS, PROJECT_REQUESTS, SCENE_REQUESTS, SCENE_RESULTS
+from sceneloom.topics import (
+    CREDIT_REQUESTS,
+    CREDIT_RESULTS,
+    DEAD_LETTERS,
+    JOB_EVENTS,
+    PROJECT_REQUESTS,
+    SCENE_REQUESTS,
+    SCENE_RESULTS,
+)
 
-READ_BY_WORKERS: Final = (PROJECT_REQUESTS, SCENE_REQUESTS, JOB_EVENTS, SCENE_RESULTS)
+READ_BY_WORKERS: Final = (
+    PROJECT_REQUESTS,
+    SCENE_REQUESTS,
+    JOB_EVENTS,
+    SCENE_RESULTS,
+    CREDIT_REQUESTS,
+    CREDIT_RESULTS,
+)
 """The topics that a message can die on, and be sent to again."""
 
 

@@ -8,7 +8,14 @@ from importlib import metadata
 from typing import Final
 
 from sceneloom.operations.examination import Finding, aside, fault, ok
-from sceneloom.outside import fallback_providers, usual_providers, without_store
+from sceneloom.outside import (
+    SystemClock,
+    credit_ledger,
+    fallback_providers,
+    usual_providers,
+    without_store,
+)
+from sceneloom.providers.wire import open_client
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
@@ -94,6 +101,20 @@ async def _unknown_choices(settings: Settings) -> list[Finding]:
     for close in outside.closers:
         await close()
     return findings
+
+
+async def ledger(settings: Settings) -> list[Finding]:
+    """Look who keeps the credits of users; another ledger is not called."""
+    client = open_client()
+    try:
+        credit_ledger(settings, client, SystemClock())
+    except ValueError as error:
+        advice = "set SCENELOOM_CREDITS_URL and SCENELOOM_CREDITS_KEY, or SCENELOOM_CREDITS to table or off"
+        return [fault(str(error), advice)]
+    finally:
+        await client.aclose()
+    keeper = {"off": "nobody keeps credits", "table": "our own table keeps the credits"}
+    return [ok(keeper.get(settings.credits, "another ledger keeps the credits; it was not called"))]
 
 
 def settings_check(faults: Sequence[str]) -> list[Finding]:

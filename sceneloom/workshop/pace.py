@@ -112,6 +112,10 @@ class Pace:
         self._breaker = before.failed(now) if is_ill_health(outcome) else before.answered()
         self._tell_of(before, now)
 
+    def not_called(self) -> None:
+        """Hear that a call whose turn it was is not made, so that another may be the breaker's trial."""
+        self._breaker = self._breaker.unjudged()
+
     def _pause(self, retry_after: float | None, now: datetime) -> None:
         """Have every job wait, as each would meet the same limit."""
         self._limits = min(self._limits + 1, _MOST_LIMITS)

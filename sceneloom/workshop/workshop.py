@@ -175,6 +175,12 @@ class Workshop:
         if supplier is not None and not _is_only_fetched(job.request):
             supplier.pace.learned(outcome, now)
 
+    def not_called(self, job: Job) -> None:
+        """Hear that the call for *job* whose turn it was is not made."""
+        supplier = self._known(job)
+        if supplier is not None:
+            supplier.pace.not_called()
+
     async def let_go(self, job: Job) -> None:
         """Let equal jobs be bought, as this attempt at *job*, which is shared, is over."""
         await self._flights.release(job)

@@ -7,7 +7,7 @@ from models.job import Job
 from models.job_events import PollNow
 from models.lifecycle import JobStatus
 from tests.fakes import START, MemoryJobs, MovedClock, OneOffer, Outbox, Queue
-from tests.test_runner import accepted
+from tests.runner.test_runner import accepted
 
 
 def a_hint(job: Job, **changes: object) -> PollNow:

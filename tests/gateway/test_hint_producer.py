@@ -10,8 +10,8 @@ from sceneloom.topic_admin import BrokerUnreachable, TopicsMissing, ensure_topic
 from sceneloom.topics import JOB_EVENTS, partition_of
 from tests.agents.test_hints import a_hint
 from tests.kafka_fixtures import TestBroker
+from tests.runner.test_runner import accepted
 from tests.stage import settings_for
-from tests.test_runner import accepted
 
 
 @pytest.mark.kafka

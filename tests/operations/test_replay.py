@@ -1,13 +1,15 @@
 """Dead letters go back to where they died: on a real broker, with letters that the tests write."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer, ConsumerRecord
 
+from sceneloom.app import create_app
 from sceneloom.client import Reader
-from sceneloom.operations.letters import Letter, envelopes
+from sceneloom.operations.letters import READ_BY_WORKERS, Letter, envelopes
 from sceneloom.operations.replay import Fate, Plan, planned, replay, replayed_before
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import ensure_topics
@@ -83,6 +85,12 @@ async def test_a_message_without_key_goes_back_to_its_own_partition(settings: Se
     await replay_all(settings)
     places = [(record.key, record.partition) for record in await sent(settings, JOB_EVENTS)]
     assert places == [(None, 3)] * 8
+
+
+def test_every_topic_that_a_worker_listens_to_can_be_replayed_to(tmp_path: Path) -> None:
+    app = create_app(Settings(_env_file=None, credits="table", data_folder=tmp_path))
+    listened = {name for agent in app.agents.values() for name in agent.channel.topics}
+    assert listened == set(READ_BY_WORKERS)
 
 
 async def test_a_tombstone_is_sent_as_one(settings: Settings) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from sceneloom.operations.examination import Finding, Verdict
-from sceneloom.operations.setting_checks import missing, packages, providers, settings_check
+from sceneloom.operations.setting_checks import ledger, missing, packages, providers, settings_check
 from sceneloom.settings import Settings
 
 
@@ -61,6 +61,16 @@ async def test_every_choice_of_a_provider_that_is_not_there_is_named() -> None:
 async def test_a_provider_is_looked_at_without_making_the_asset_folder(tmp_path: Any) -> None:
     await providers(settings(data_folder=tmp_path / "data"))
     assert not (tmp_path / "data").exists()
+
+
+async def test_another_ledger_without_an_address_is_a_fault_of_its_own() -> None:
+    half_set = settings(credits="http", credits_key="k", accounts={"ark": {"key": "k"}})
+    (fault,) = await ledger(half_set)
+    assert fault.verdict is Verdict.FAULT
+    assert "SCENELOOM_CREDITS_URL" in fault.advice
+    (finding,) = await providers(half_set)
+    assert "keys are set for ark;" in finding.found
+    assert (await ledger(settings()))[0].verdict is Verdict.OK
 
 
 @pytest.mark.parametrize("wrong", [[], ["SCENELOOM_PARTITIONS: x is not a whole number"]])

@@ -121,14 +121,14 @@ class Bench:
 
     async def run(self) -> None:
         """Let everything that is due happen; an announced call waits until the test has written it."""
-        self.runner._start_due()
+        self.runner.start_due()
         while tasks := self._busy():
             await asyncio.wait(tasks, timeout=0.02)
-            self.runner._start_due()
+            self.runner.start_due()
 
     def _busy(self) -> list[asyncio.Task[None]]:
-        waiting = {job for job, written in self.runner._written.items() if not written.is_set()}
-        return [task for job, task in self.runner._working.items() if job not in waiting]
+        waits = self.runner.buying.awaits_announcement
+        return [task for job, task in self.runner._working.items() if not waits(job)]
 
     async def announced(self, job: Job) -> SubmitIntended:
         """Let the runner take *job*, and return the announcement of its call."""
@@ -589,7 +589,7 @@ async def test_a_dropped_job_is_given_up() -> None:
 
     bench.maker.answers = [hang]
     bench.runner.take(an_image())
-    bench.runner._start_due()
+    bench.runner.start_due()
     await started.wait()
 
     bench.runner.drop(an_image().job_id)

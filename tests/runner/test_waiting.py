@@ -19,7 +19,7 @@ from sceneloom.assets.store import ObjectAssets, open_assets
 from sceneloom.workshop.supplier import Progress
 from tests.fakes import START, MovedClock
 from tests.floor import Floor, settle
-from tests.test_runner import House, a_clip, an_image
+from tests.runner.test_runner import House, a_clip, an_image
 
 Opener = Callable[[], ObjectAssets]
 
@@ -385,9 +385,9 @@ async def test_a_store_that_is_away_neither_loses_the_job_nor_lets_it_buy(
 
 async def through(floor: Floor, clock: MovedClock, *, most: timedelta) -> None:
     """Move the clock from one due moment to the next, as long as the job is open and *most* is not over."""
-    while floor.runner._due and floor.runner._due[0][0] <= START + most:
-        clock.time = max(clock.time, floor.runner._due[0][0])
-        floor.runner._start_due()
+    while (first := floor.runner.agenda.first) is not None and first <= START + most:
+        clock.time = max(clock.time, first)
+        floor.runner.start_due()
         while floor.runner._working:
             await asyncio.wait(floor.runner._working.values())
         await floor.work()

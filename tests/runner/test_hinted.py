@@ -18,7 +18,7 @@ from models.lifecycle import JobStatus, SubmitState
 from models.policy import RARE_POLLS
 from models.ports import Absent, Adopted, Several, TaskReport
 from tests.fakes import START
-from tests.test_runner import Bench, OneCall, Tasks, a_clip, accepted, an_image, unclear
+from tests.runner.test_runner import Bench, OneCall, Tasks, a_clip, accepted, an_image, unclear
 
 DOWN = ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE)
 
@@ -82,7 +82,7 @@ async def test_a_hint_during_a_poll_leads_to_another_poll_as_the_answer_may_be_o
 
     bench.maker.answers = [slow, TaskReport(done=True)]
     bench.runner.hint(accepted(), None)
-    bench.runner._start_due()
+    bench.runner.start_due()
     await asked.wait()
     bench.runner.hint(accepted(), None)
     answer.set()
@@ -127,7 +127,7 @@ async def test_a_hint_that_came_before_the_answer_to_the_submit_is_followed_afte
     bench.maker.answers = [slow, TaskReport(done=True)]
     announced = await bench.announce(a_clip())
     bench.runner.take(announced)
-    bench.runner._start_due()
+    bench.runner.start_due()
     await asyncio.sleep(0)
     bench.runner.hint(announced, "task-1")
     answer.set()

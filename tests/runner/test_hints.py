@@ -1,8 +1,8 @@
 from datetime import timedelta
 
-from sceneloom.hints import APART, Hints
+from sceneloom.runner.hints import APART, Hints
 from tests.fakes import START
-from tests.test_runner import accepted
+from tests.runner.test_runner import accepted
 
 LATER = START + timedelta(seconds=60)
 

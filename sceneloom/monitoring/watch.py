@@ -1,0 +1,89 @@
+"""Watches the consumer group of the workers and their work: one object for the command and the exporter."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from models.ports import Clock
+from sceneloom.monitoring.follower import WorkFollower
+from sceneloom.monitoring.group import GroupProbe, GroupUnreadable
+from sceneloom.monitoring.report import Histories, Report
+from sceneloom.settings import Settings
+from sceneloom.topic_admin import BrokerUnreachable, TopicsMissing
+from sceneloom.topics import (
+    CREDIT_REQUESTS,
+    CREDIT_RESULTS,
+    DEAD_LETTERS,
+    JOB_EVENTS,
+    PROJECT_REQUESTS,
+    SCENE_REQUESTS,
+    SCENE_RESULTS,
+    app_name,
+    topic_name,
+)
+
+
+def inputs(settings: Settings) -> list[str]:
+    """Return the topics that the agents read, and so those whose offsets the group commits."""
+    credit_topics = () if settings.credits == "off" else (CREDIT_REQUESTS, CREDIT_RESULTS)
+    always = (PROJECT_REQUESTS, SCENE_REQUESTS, JOB_EVENTS, SCENE_RESULTS)
+    return [topic_name(settings, topic) for topic in (*always, *credit_topics)]
+
+
+Blindness = BrokerUnreachable | TopicsMissing | GroupUnreadable
+"""Why a look shows nothing."""
+
+
+class Watch:
+    """Looks when asked. Entering raises `BrokerUnreachable`."""
+
+    def __init__(self, settings: Settings, *, clock: Clock) -> None:
+        group = app_name(settings)
+        self._clock = clock
+        self._histories = Histories(group)
+        self._probe = GroupProbe(
+            settings.bootstrap,
+            group=group,
+            topics=inputs(settings),
+            dead_letters=topic_name(settings, DEAD_LETTERS),
+            clock=clock,
+        )
+        self.work = WorkFollower(settings)
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._probe.start()
+        except BaseException:
+            await self._probe.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._probe.close()
+
+    async def look(self) -> Report:
+        """Return how group and work stand now.
+
+        Raises `BrokerUnreachable`, `TopicsMissing` and `GroupUnreadable`.
+        """
+        group = self._histories.add(await self._probe.look())
+        return Report(group=group, work=self.work.counts(self._clock.now()))
+
+    async def looks(self, interval: float) -> AsyncIterator[Report | Blindness]:
+        """Look every *interval* seconds, for ever, and follow the work meanwhile; outages end nothing."""
+        following = asyncio.ensure_future(self.work.follow())
+        try:
+            while not following.done():
+                try:
+                    seen: Report | Blindness = await self.look()
+                except (BrokerUnreachable, TopicsMissing, GroupUnreadable) as blindness:
+                    seen = blindness
+                yield seen
+                await asyncio.sleep(interval)
+            following.result()
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
