@@ -149,7 +149,7 @@ def connect_worker(settings: Settings) -> Outside:
 
 
 def credit_ledger(settings: Settings, client: httpx.AsyncClient, clock: Clock) -> CreditLedger | None:
-    """Return the ledger that another company keeps, if it does. Raises `ValueError` for a wrong address."""
+    """Return the ledger that another company keeps, if it does."""
     if settings.credits != "http":
         return None
     return HttpLedger(client, base_url=settings.credits_url, key=settings.credits_key, clock=clock)

@@ -99,7 +99,9 @@ class Settings(BaseSettings):
     credits: Literal["off", "table", "http"] = Field(
         default="off", description="Who keeps the credits of users: nobody, our own table, or CREDITS_URL."
     )
-    credits_url: str = Field(default="", description="Where another ledger of credits is, for CREDITS=http.")
+    credits_url: str = Field(
+        default="", validate_default=True, description="Where another ledger of credits is, for CREDITS=http."
+    )
     credits_key: SecretStr = Field(default=SecretStr(""), description="Key of that ledger.")
     webhook_url: str = Field(
         default="",
@@ -150,6 +152,15 @@ class Settings(BaseSettings):
             host, _, port = server.strip().removeprefix("kafka://").rpartition(":")
             if not host or not port.isdigit() or not 0 < int(port) < 65536:
                 raise ValueError("write kafka://HOST:PORT, with a comma between several servers")
+        return value
+
+    @field_validator("credits_url")
+    @classmethod
+    def _is_address_of_ledger(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("credits") == "http":
+            address = urlsplit(value)
+            if address.scheme not in {"http", "https"} or not address.hostname:
+                raise ValueError("write the http:// or https:// address of the ledger")
         return value
 
     @field_validator("webhook_url")
