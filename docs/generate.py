@@ -29,8 +29,7 @@ from models.lifecycle import (
 from models.messages import message_for
 from models.policy import NEVER, RETRIES
 from sceneloom.accounts import Account
-from sceneloom.providers.catalogue import Entry, Model, entries
-from sceneloom.providers.catalogue.limits import spans
+from sceneloom.providers.catalogue import entries, words
 from sceneloom.settings import Settings
 from sceneloom.topics import topic_specs
 
@@ -226,45 +225,35 @@ def _error_codes() -> str:
 def _providers() -> str:
     head = ("provider", "outcome unknown", "take back", "webhook", "output kept")
     rows = (
-        (f"`{entry.name}`: [{entry.title}]({entry.docs})", *_capable(entry), _lifetime(entry))
+        (
+            f"`{entry.name}`: [{entry.title}]({entry.docs})",
+            words.search(entry),
+            "yes" if entry.capabilities.cancel else "no",
+            entry.capabilities.webhook,
+            words.kept(entry),
+        )
         for entry in entries().values()
     )
     return _table(head, rows)
 
 
-def _capable(entry: Entry) -> tuple[str, str, str]:
-    can = entry.capabilities
-    by = "reference" if can.reference else "likeness"
-    return f"found by {by}" if can.list else "not found", "yes" if can.cancel else "no", can.webhook
-
-
-def _lifetime(entry: Entry) -> str:
-    seconds = entry.output_lifetime_seconds
-    return "comes with the answer" if seconds is None else f"{seconds / 3600:g} h"
-
-
 def _models() -> str:
     head = ("provider", "makes", "model", "seconds", "ratios", "prompt", "US dollars", "until")
-    return _table(head, (_row(entry, model) for entry in entries().values() for model in entry.models))
-
-
-def _row(entry: Entry, model: Model) -> Sequence[str]:
-    prices = [f"{key} {usd:g}/s" for key, usd in model.usd_per_second.items()]
-    prices += [f"{key} {usd:g}" for key, usd in model.usd_each.items()]
-    if model.usd_per_character is not None:
-        prices.append(f"{model.usd_per_character * 1000:g}/1000 letters")
-    until = f"{model.retires_on}, then {model.replaced_by}" if model.retires_on else ""
-    unsure = " *" if model.unconfirmed else ""
-    return (
-        f"`{entry.name}`",
-        model.kind,
-        f"`{model.name}`{unsure}",
-        spans(model.seconds) if model.seconds else "",
-        ", ".join(model.ratios),
-        f"{model.prompt_characters or ''}",
-        ", ".join(prices).replace("any ", ""),
-        until,
+    rows = (
+        (
+            f"`{entry.name}`",
+            model.kind,
+            f"`{model.name}`{' *' if model.unconfirmed else ''}",
+            words.lengths(model),
+            ", ".join(model.ratios),
+            f"{model.prompt_characters or ''}",
+            words.prices(model),
+            words.until(model),
+        )
+        for entry in entries().values()
+        for model in entry.models
     )
+    return _table(head, rows)
 
 
 _MAKERS: Final[Mapping[str, Callable[[], str]]] = {

@@ -130,6 +130,20 @@ class Assets(Value):
             case _:
                 assert_never(kind)
 
+    def without(self, kind: JobKind) -> Self:
+        """Return these assets without that of a job of *kind*."""
+        match kind:
+            case JobKind.IMAGE:
+                return self.model_copy(update={"image_url": None})
+            case JobKind.CLIP:
+                return self.model_copy(update={"clip_url": None})
+            case JobKind.SPEECH:
+                return self.model_copy(update={"audio_url": None, "captions_url": None, "seconds": None})
+            case JobKind.RENDER:
+                return self.model_copy(update={"video_url": None, "report_url": None, "seconds": None})
+            case _:
+                assert_never(kind)
+
 
 class Tally(Value):
     """What a piece of work has cost so far: counts of jobs, and US dollars."""
@@ -196,6 +210,7 @@ class Question(Value):
     """
 
     job_id: str
+    kind: JobKind
     attempt: int
     call: int
     provider: str

@@ -12,7 +12,7 @@ from models.ports import Offers
 from models.request import ProjectRequest
 from models.scene import estimated_cost, wants_of
 from models.spelling import nearest
-from models.work import ClipRequest
+from models.work import ClipRequest, JobKind
 from sceneloom.pictures import broken_picture
 from sceneloom.providers.catalogue import Misfit
 from sceneloom.request_file import load
@@ -50,6 +50,7 @@ class Admission:
         offers: Offers | None = None,
         misfits: Callable[[Want], Iterable[Misfit]] = lambda _: (),
         why_unknown: Callable[[str, str], str | None] = lambda *_: None,
+        is_local: Callable[[Want], bool] = lambda _: True,
     ) -> None:
         self._voices = voices
         self._known_providers = known_providers
@@ -57,6 +58,7 @@ class Admission:
         self._offers = offers
         self._misfits = misfits
         self._why_unknown = why_unknown
+        self._is_local = is_local
 
     def check(self, raw: object, *, folder: Path | None) -> ProjectRequest:
         """Return *raw* as a request. Raises `RequestRefused` with all its faults.
@@ -125,13 +127,19 @@ class Admission:
             if scene.narration and not self._voices.has_words(scene.narration):
                 text = "holds no words to speak; write some, or leave it out"
                 yield fault(("scenes", index, "narration"), "nothing_to_speak", text)
-        if not draft.tells(("language",)):
+        if not (draft.tells(("language",)) and self._is_spoken_here(request)):
             return
         voice, found = self._chosen_voice(request)
         if found:
             yield found
         elif draft.tells(("voice",)):
             yield from self._unspeakable(request, voice)
+
+    def _is_spoken_here(self, request: ProjectRequest) -> bool:
+        """Tell whether any narration is spoken by our own voices; those of a service are its own affair."""
+        wants = [want for scene in request.scenes for want in wants_of(scene, request)]
+        speakers = [want for want in wants if want.kind is JobKind.SPEECH]
+        return not speakers or any(map(self._is_local, speakers))
 
     def _chosen_voice(self, request: ProjectRequest) -> tuple[Any, Fault | None]:
         place: Place = ("language",)

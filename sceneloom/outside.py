@@ -173,6 +173,7 @@ def create_admission(workshop: Workshop, assets: AssetStore) -> admission.Admiss
         offers=workshop,
         misfits=workshop.misfits,
         why_unknown=why_unknown,
+        is_local=workshop.is_local,
     )
 
 

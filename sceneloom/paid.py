@@ -1,5 +1,6 @@
 """The suppliers that cost money: there when their accounts are, and never called twice by themselves."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -75,7 +76,7 @@ def _maker(deal: Deal, to: Connection, allow_private: bool, offer: Offer) -> Mak
         voice=offer.terms.get("voice", ""),
     )
     provider = deal.service.adapters[deal.kind](frozen)
-    return _MAKERS[deal.kind](provider, to.assets, allow_private)
+    return _MAKERS[deal.kind](provider, deal, to.assets, allow_private)
 
 
 def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> Connection:
@@ -106,19 +107,22 @@ def _callback(settings: Settings, deal: Deal) -> Callback | None:
     return partial(callback_url, settings.webhook_url, settings.webhook_secret, sender)
 
 
-def _clips(provider: Any, assets: AssetStore, allow_private: bool) -> TaskMaker:  # noqa: FBT001 -- all makers alike
-    return ClipMaker(provider=provider, assets=assets, allow_private=allow_private)
+def _clips(provider: Any, deal: Deal, assets: AssetStore, allow_private: bool) -> TaskMaker:  # noqa: FBT001 -- all makers alike
+    lines = re.fullmatch(r"(\d+)[pP]", deal.resolution)
+    short_side = int(lines[1]) if lines else None
+    return ClipMaker(provider=provider, assets=assets, allow_private=allow_private, short_side=short_side)
 
 
-def _pictures(provider: Any, assets: AssetStore, allow_private: bool) -> Maker:  # noqa: FBT001 -- all makers alike
+def _pictures(provider: Any, _deal: Deal, assets: AssetStore, allow_private: bool) -> Maker:  # noqa: FBT001 -- all makers alike
     fetch = fetch_from(assets, allow_private=allow_private)
     return PictureMaker(provider=provider, assets=assets, fetch=fetch)
 
 
-def _speech(provider: Any, assets: AssetStore, allow_private: bool) -> Maker:  # noqa: ARG001, FBT001 -- all makers alike
+def _speech(provider: Any, _deal: Deal, assets: AssetStore, _allow_private: bool) -> Maker:  # noqa: FBT001 -- all makers alike
     return SpeechMaker(provider=provider, assets=assets)
 
 
-_MAKERS: Final[Mapping[JobKind, Callable[[Any, AssetStore, bool], Maker | TaskMaker]]] = MappingProxyType(
+_Hire = Callable[[Any, Deal, AssetStore, bool], Maker | TaskMaker]
+_MAKERS: Final[Mapping[JobKind, _Hire]] = MappingProxyType(
     {JobKind.CLIP: _clips, JobKind.IMAGE: _pictures, JobKind.SPEECH: _speech}
 )

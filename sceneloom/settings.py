@@ -83,7 +83,10 @@ class Settings(BaseSettings):
         default=120, ge=0, le=60_000, description="Calls to one paid provider in a minute; 0 is no limit."
     )
     list_grace_seconds: float = Field(
-        default=120.0, ge=0, le=3600, description="How long a provider's list of tasks may lag."
+        default=240.0,
+        ge=0,
+        le=3600,
+        description="How long an order may be under way, and a provider's list of tasks may lag.",
     )
     confirm_seconds: float = Field(
         default=86_400.0,

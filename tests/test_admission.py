@@ -213,7 +213,8 @@ def test_the_offline_voices_decide_in_the_same_way(changes: dict[str, Any], expe
 
 
 def a_paid_admission() -> Any:
-    accounts = {"runway": Account(key=SecretStr("k-123456"))}
+    key = SecretStr("k-123456")
+    accounts = {"runway": Account(key=key), "elevenlabs": Account(key=key, voice="v-1")}
     chosen = Settings.model_construct(assets="memory://", accounts=accounts)
     return connect(chosen).admission
 
@@ -266,3 +267,17 @@ def test_what_cannot_be_read_is_no_fault_of_the_model_too() -> None:
 def test_a_provider_that_is_not_there_is_told_with_what_to_do(chosen: dict[str, str], said: str) -> None:
     (message,) = paid_faults(providers=chosen).values()
     assert message.endswith(said)
+
+
+def test_the_voices_of_a_service_are_not_measured_by_ours() -> None:
+    scenes = [{"prompt": "x", "narration": "Qo' DISovbogh"}, {"prompt": "y", "narration": "海很平静"}]
+    wishes = {"language": "tlh", "voice": "their-voice", "scenes": scenes}
+
+    assert paid_faults(providers={"speech": "elevenlabs"}, **wishes) == {}
+    assert set(paid_faults(**wishes)) == {"language"}
+
+
+def test_words_are_needed_whoever_speaks_them() -> None:
+    scenes = [{"prompt": "x", "narration": "!!!"}]
+
+    assert set(paid_faults(providers={"speech": "elevenlabs"}, scenes=scenes)) == {"scenes[0].narration"}

@@ -106,7 +106,7 @@ def show(name: Name, *, as_json: options.AsJson = False) -> None:
 
 
 def _show(entry: "Entry") -> None:
-    from sceneloom.providers.catalogue.limits import spans
+    from sceneloom.providers.catalogue import words
 
     console.say(f"{entry.title}: {entry.docs}")
     can = entry.capabilities
@@ -118,16 +118,14 @@ def _show(entry: "Entry") -> None:
     console.say(f"set {', '.join(needed)}")
     table = console.table("model", "makes", "seconds", "ratios", "resolutions", "US dollars", "served until")
     for model in entry.models:
-        prices = {**model.usd_per_second, **model.usd_each}
         table.add_row(
             model.name,
             model.kind,
-            spans(model.seconds) if model.seconds else "",
+            words.lengths(model),
             " ".join(model.ratios),
             " ".join(model.resolutions),
-            " ".join(f"{key} {usd:g}" for key, usd in prices.items())
-            or (f"{model.usd_per_character:g} a letter" if model.usd_per_character else ""),
-            f"{model.retires_on}, then {model.replaced_by}" if model.retires_on else "",
+            words.prices(model),
+            words.until(model),
         )
     console.show(table)
     for doubt in entry.unconfirmed:

@@ -4,7 +4,6 @@ Wire shapes: app.klingai.com/global/dev/document-api. It answers in an envelope 
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from models.errors import ErrorCode
@@ -69,11 +68,9 @@ class Kling(TaskApi):
         """Order the clip and return the task's id. Raises `ProviderFailure` or `OutcomeUnknown`."""
         return f"{_route(job)}/{await super().submit(job)}"
 
-    async def candidates(
-        self, job: Job, submitted_after: datetime, *, taken: Collection[str] = ()
-    ) -> Reconciled:
+    async def candidates(self, job: Job, *, taken: Collection[str] = ()) -> Reconciled:
         """Ask for the task by the name that we gave it. Raises `ProviderFailure` where nobody answers."""
-        del submitted_after, taken  # the name is that of one call of one job
+        del taken  # the name is that of one call of one job
         path = f"/v1/videos/{_route(job)}/{quoted(orders.safety_identifier(job))}"
         answer = await self._wire.ask("GET", path)
         body = answer.json() or {}

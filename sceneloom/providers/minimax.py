@@ -72,9 +72,7 @@ class MiniMax(TaskApi):
         """Take the task back if it still waits, and tell whether that is certain."""
         return await self._taken_back(task_id, "DELETE", f"/v2/video_generation/{quoted(task_id)}")
 
-    async def candidates(
-        self, job: Job, submitted_after: datetime, *, taken: Collection[str] = ()
-    ) -> Reconciled:
+    async def candidates(self, job: Job, *, taken: Collection[str] = ()) -> Reconciled:
         """Find the task of a submit without clear outcome; tasks that are *taken* belong to other jobs.
 
         Raises `ProviderFailure` where the list cannot be read to its end: then nothing is known.
@@ -86,11 +84,7 @@ class MiniMax(TaskApi):
             tasks = items_of(page, "items")
             for task in tasks:
                 task_id = task.get("task_id") or task.get("id")
-                if (
-                    isinstance(task_id, str)
-                    and task_id not in taken
-                    and _is_like(task, terms, submitted_after)
-                ):
+                if isinstance(task_id, str) and task_id not in taken and _is_like(task, terms, job):
                     alike.append(task_id)
             if len(tasks) < _PAGE:
                 break
@@ -133,10 +127,8 @@ class MiniMax(TaskApi):
         }
 
 
-def _is_like(task: Mapping[str, Any], terms: Mapping[str, Any], submitted_after: datetime) -> bool:
+def _is_like(task: Mapping[str, Any], terms: Mapping[str, Any], job: Job) -> bool:
     created = task.get("created_at")
     moment = datetime.fromtimestamp(created, UTC) if isinstance(created, int | float) else None
     asked = {name: value for name, value in terms.items() if value != "adaptive"}
-    return is_in_time(moment, submitted_after) and all(
-        task.get(name) in {None, value} for name, value in asked.items()
-    )
+    return is_in_time(moment, job) and all(task.get(name) in {None, value} for name, value in asked.items())

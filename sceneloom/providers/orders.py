@@ -34,9 +34,10 @@ def reconciled(certain: Sequence[str], alike: Sequence[str]) -> Reconciled:
             return Several(found)
 
 
-def window(submitted_after: datetime) -> tuple[datetime, datetime]:
-    """Return the first and the last moment at which a submit begun at *submitted_after* made its task."""
-    return submitted_after - _BEFORE, submitted_after + _AFTER
+def window(job: Job) -> tuple[datetime, datetime]:
+    """Return the first and the last moment at which the unclear call of *job* may have made its task."""
+    first = job.intended_at or job.created_at
+    return first - _BEFORE, (job.unclear_at or first) + _AFTER
 
 
 def clip_of(job: Job) -> ClipRequest:

@@ -66,22 +66,20 @@ class Replicate(TaskApi):
         """Take the prediction back if it has not begun, and tell whether that is certain."""
         return await self._taken_back(task_id, "POST", f"{self.path(task_id)}/cancel")
 
-    async def candidates(
-        self, job: Job, submitted_after: datetime, *, taken: Collection[str] = ()
-    ) -> Reconciled:
+    async def candidates(self, job: Job, *, taken: Collection[str] = ()) -> Reconciled:
         """Find the prediction of a submit without clear outcome; those that are *taken* are of other jobs.
 
         Our own webhook address in it is certain. Raises `ProviderFailure` where the list cannot be read.
         """
         callback = self._to.callback(job) if self._to.callback else None
-        start, end = orders.window(submitted_after)
+        start, end = orders.window(job)
         params = {"created_after": start.isoformat(), "created_before": end.isoformat()}
         certain: list[str] = []
         alike: list[str] = []
         async for page in self._pages(_PREDICTIONS, params):
             for item in items_of(page, "results"):
                 task_id = text_of(item.get("id"))
-                if task_id in {"", *taken} or not _is_like(item, job, submitted_after):
+                if task_id in {"", *taken} or not _is_like(item, job):
                     continue
                 ours = callback is not None and item.get("webhook") == callback
                 (certain if ours else alike).append(task_id)
@@ -131,7 +129,7 @@ def _input_of(clip: ClipRequest) -> dict[str, Any]:
     }
 
 
-def _is_like(item: Mapping[str, Any], job: Job, submitted_after: datetime) -> bool:
+def _is_like(item: Mapping[str, Any], job: Job) -> bool:
     """Tell whether *item* asked for the same; one whose input is not kept any more may have."""
     try:
         created = datetime.fromisoformat(text_of(item.get("created_at")))
@@ -143,4 +141,4 @@ def _is_like(item: Mapping[str, Any], job: Job, submitted_after: datetime) -> bo
         asked.get(name) in {None, value} for name, value in wanted.items()
     )
     model = item.get("model")
-    return same and model in {None, job.offer.model} and is_in_time(created, submitted_after)
+    return same and model in {None, job.offer.model} and is_in_time(created, job)

@@ -181,9 +181,9 @@ def items_of(page: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict)]
 
 
-def is_in_time(created: datetime | None, submitted_after: datetime) -> bool:
+def is_in_time(created: datetime | None, job: Job) -> bool:
     """Tell whether a task *created* then may be the one; one that does not say when may be."""
-    first, last = orders.window(submitted_after)
+    first, last = orders.window(job)
     return created is None or first <= created <= last
 
 

@@ -6,7 +6,8 @@ No request is ever sent twice from here. What surely was not sent, or surely was
 
 import asyncio
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,6 +20,9 @@ from models.ports import Clock
 from sceneloom.providers.redaction import redacted
 from sceneloom.providers.verdicts import Answer, Verdicts, retry_after
 
+MAY_BUY: Final[ContextVar[Callable[[], bool]]] = ContextVar("MAY_BUY")
+"""Asked right before a paid request leaves, after all it had to wait for: may whoever orders it still?"""
+
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 _NOT_SENT: Final = (
     httpx.ConnectError,
@@ -27,6 +31,10 @@ _NOT_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+
+
+class NotAllowed(Exception):
+    """The request was not sent: whoever ordered it may not any more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,10 +100,13 @@ class Wire:
         """Make one paid POST and return its 2xx answer, whole; *hidden* texts never show up in an error.
 
         *body* goes as JSON, as a multipart *form*, or as the bytes that it is.
-        Raises `ProviderFailure` where surely nothing was accepted, `OutcomeUnknown` where nobody can tell.
+        Raises `ProviderFailure` where surely nothing was accepted, `OutcomeUnknown` where nobody can tell,
+        and `NotAllowed`, having sent nothing, where `MAY_BUY` says no.
         """
         more = {**headers, **({"X-Client-Request-Id": reference} if reference else {})}
         request = self._request("POST", path, params=params, more=more, **_encoded(body, form=form))
+        if not MAY_BUY.get(_always)():
+            raise NotAllowed(path)
         try:
             answer = await self._exchange(request)
         except _NOT_SENT as error:
@@ -223,3 +234,7 @@ async def _content(response: httpx.Response) -> bytes:
 
 def _shown(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def _always() -> bool:
+    return True

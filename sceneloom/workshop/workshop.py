@@ -131,6 +131,11 @@ class Workshop:
         limits = supplier.limits if supplier else None
         return () if limits is None else misfits(limits, want.request)
 
+    def is_local(self, want: Want, /) -> bool:
+        """Tell whether *want* is made on this machine; what nobody here makes counts as if it were."""
+        supplier = self._suppliers.get((want.kind, want.provider or self._usual[want.kind]))
+        return supplier is None or supplier.limits is None
+
     def names(self, kind: JobKind) -> frozenset[str]:
         """Return the names of all providers of *kind*."""
         return frozenset(name for known, name in self._suppliers if known is kind)
@@ -154,8 +159,13 @@ class Workshop:
         supplier = self._known(job)
         return supplier.pace.gate if supplier else contextlib.nullcontext()
 
-    async def turn(self, job: Job, clock: Clock) -> datetime | None:
-        """Return None where a call for *job* begins now, else when to ask again.
+    def look(self, job: Job) -> AbstractAsyncContextManager[object]:
+        """Wait until *job* may look into the store: those before it come first."""
+        supplier = self._known(job)
+        return supplier.pace.looks if supplier else contextlib.nullcontext()
+
+    async def waits_until(self, job: Job, clock: Clock) -> datetime | None:
+        """Return when to look at *job* again, None where it may take a place and wait for its turn.
 
         It waits while its provider needs a rest, and while an equal job is being bought. Raises
         `ProviderFailure` where that rest is too long, and what the asset store raises where it is away.
@@ -163,27 +173,31 @@ class Workshop:
         supplier, now = self._known(job), clock.now()
         if supplier is None:
             return None  # the call says so at once
-        pace = supplier.pace
-        if (until := pace.wait_until(now)) is not None:
+        if (until := supplier.pace.wait_until(now)) is not None:
             return until
         if self.is_shared(job):
             if not await self._flights.claim(job, now, needs=self.deadline(job)):
                 return now + timedelta(seconds=LOOK_SECONDS)
             if await self.recall(job) is not None:
                 return now  # an equal job was finished after this one had looked, and before it could claim
-        return await pace.turn(clock)
+        return None
+
+    async def turn(self, job: Job, clock: Clock) -> datetime | None:
+        """Return None where a call for *job* begins now, else when to ask again. Raises as `waits_until`."""
+        supplier = self._known(job)
+        return await supplier.pace.turn(clock, job.job_id) if supplier else None
 
     def learned(self, job: Job, outcome: Outcome, now: datetime) -> None:
         """Hear how a call for *job* ended."""
         supplier = self._known(job)
         if supplier is not None and not _is_only_fetched(job.request):
-            supplier.pace.learned(outcome, now)
+            supplier.pace.learned(outcome, now, job.job_id)
 
     def not_called(self, job: Job) -> None:
         """Hear that the call for *job* whose turn it was is not made."""
         supplier = self._known(job)
         if supplier is not None:
-            supplier.pace.not_called()
+            supplier.pace.not_called(job.job_id)
 
     async def let_go(self, job: Job) -> None:
         """Let equal jobs be bought, as this attempt at *job*, which is shared, is over."""

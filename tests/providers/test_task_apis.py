@@ -250,7 +250,7 @@ async def test_kling_asks_for_a_task_where_it_was_ordered() -> None:
 async def test_a_code_of_kling_that_nobody_knows_is_no_proof_of_absence() -> None:
     kling = an_adapter("kling", answering({"code": 5000, "message": "busy"}))
     with pytest.raises(ProviderFailure):
-        await kling.candidates(a_job(), START)
+        await kling.candidates(a_job())
 
 
 # -- Replicate -----------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def prediction(task_id: str, **changes: Any) -> dict[str, Any]:
 async def test_our_own_webhook_in_a_prediction_is_certain() -> None:
     page = {"results": [prediction("a"), prediction("b", webhook=HOOK)], "next": None}
     replicate = an_adapter("replicate", answering(page), callback=lambda _: HOOK)
-    assert await replicate.candidates(a_job("acme/clips"), START) == Adopted("b", certain=True)
+    assert await replicate.candidates(a_job("acme/clips")) == Adopted("b", certain=True)
 
 
 async def test_the_list_of_predictions_is_read_to_its_end() -> None:
@@ -281,7 +281,7 @@ async def test_the_list_of_predictions_is_read_to_its_end() -> None:
         page = {"results": [prediction("b" if last else "a")], "next": None if last else following}
         return httpx.Response(200, json=page)
 
-    found = await an_adapter("replicate", answer).candidates(a_job("acme/clips"), START)
+    found = await an_adapter("replicate", answer).candidates(a_job("acme/clips"))
     assert (found, cursors) == (Several(("a", "b")), [None, "c2"])
 
 
@@ -296,12 +296,12 @@ async def test_the_list_of_predictions_is_read_to_its_end() -> None:
 )
 async def test_a_prediction_of_something_else_is_not_ours(other: dict[str, Any]) -> None:
     replicate = an_adapter("replicate", answering({"results": [prediction("a", **other)], "next": None}))
-    assert await replicate.candidates(a_job("acme/clips"), START) == Absent()
+    assert await replicate.candidates(a_job("acme/clips")) == Absent()
 
 
 async def test_an_input_that_is_not_kept_may_have_been_ours() -> None:
     replicate = an_adapter("replicate", answering({"results": [prediction("a", input=None)], "next": None}))
-    assert await replicate.candidates(a_job("acme/clips"), START) == Adopted("a", certain=False)
+    assert await replicate.candidates(a_job("acme/clips")) == Adopted("a", certain=False)
 
 
 async def test_an_output_that_replicate_has_removed_is_missing() -> None:
@@ -319,13 +319,13 @@ async def test_an_output_that_replicate_has_removed_is_missing() -> None:
 async def test_a_task_of_minimax_that_differs_is_not_ours(other: dict[str, Any]) -> None:
     task = {"task_id": "a", "model": "m", "resolution": "768P", "duration": 5, "ratio": "9:16"}
     page = {"items": [{**task, "created_at": START.timestamp() + 5, **other}]}
-    assert await an_adapter("minimax", answering(page)).candidates(a_job(), START) == Absent()
+    assert await an_adapter("minimax", answering(page)).candidates(a_job()) == Absent()
 
 
 async def test_a_list_of_minimax_without_an_end_says_nothing() -> None:
     page = {"items": [{"task_id": "a", "duration": 9}] * 100}
     with pytest.raises(ProviderFailure, match="too long"):
-        await an_adapter("minimax", answering(*[page] * 20)).candidates(a_job(), START)
+        await an_adapter("minimax", answering(*[page] * 20)).candidates(a_job())
 
 
 # -- Google --------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from models.faults import either
 from models.work import ClipRequest, ImageRequest, JobRequest, RenderRequest, SpeechRequest
 from sceneloom.providers.catalogue.entries import Model
+from sceneloom.providers.catalogue.words import spans
 
 
 class Misfit(NamedTuple):
@@ -56,11 +57,3 @@ def _too_long(model: Model, field: str, text: str) -> Iterator[Misfit]:
     most = model.prompt_characters
     if most is not None and len(text) > most:
         yield Misfit(field, "too_long", f"has {len(text)} characters; {model.name} takes {most}: shorten it")
-
-
-def spans(lengths: tuple[int, ...]) -> str:
-    """Write lengths in whole seconds: `4 to 15 whole`, `5 or 10`."""
-    first, last = lengths[0], lengths[-1]
-    if len(lengths) > 2 and lengths == tuple(range(first, last + 1)):
-        return f"{first} to {last} whole"
-    return either(tuple(map(str, lengths)))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from sceneloom.testing.contract import calls, tasks
+from sceneloom.testing.contract import calls, lost_tasks, tasks
 from sceneloom.testing.contract.emulation import CallEmulation, Emulation, Refusal, TaskEmulation
 
 Run = Callable[[], Awaitable[None]]
@@ -29,8 +29,8 @@ def cases(emulation: Emulation) -> list[Case]:
 
 
 def _task_cases(emulation: TaskEmulation) -> Iterator[tuple[str, Run]]:
-    search = tasks.WITH_SEARCH if emulation.search else ()
-    take_back = tasks.WITH_TAKE_BACK if emulation.take_back else ()
+    search = lost_tasks.WITH_SEARCH if emulation.search else ()
+    take_back = lost_tasks.WITH_TAKE_BACK if emulation.take_back else ()
     for check in (*tasks.ALWAYS, *search, *take_back):
         yield check.__name__, partial(check, emulation)
     for refusal in emulation.refusals:
