@@ -24,6 +24,7 @@ class Account(BaseModel):
     resolution: str = Field(default="", description="The resolution or quality that is ordered.")
     service_tier: str = Field(default="", description="The service tier, where there are some (ark: flex).")
     voice: str = Field(default="", description="The voice that speaks.")
+    workflow: str = Field(default="", description="A file with your own workflow (comfyui).")
     usd_per_second: float | None = Field(
         default=None, ge=0, description="What a second of clip costs, in US dollars."
     )

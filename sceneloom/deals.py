@@ -117,7 +117,7 @@ def why_unknown(name: str, kind: str) -> str | None:
         return None
     if JobKind(kind) not in service.adapters:
         return f"{name} makes {' and '.join(service.adapters)}, not {kind}"
-    return f"{name} is not set up: set {_variable(name)}_KEY"
+    return f"{name} is not set up: set {_variable(name)}_{'KEY' if service.entry.needs_key else 'URL'}"
 
 
 def _deal(name: str, account: Account, service: Service, model: str, known: Model) -> Deal:

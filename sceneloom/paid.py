@@ -1,9 +1,11 @@
 """The suppliers that cost money: there when their accounts are, and never called twice by themselves."""
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ from models.ports import AssetStore, Clock
 from models.work import JobKind, Offer
 from sceneloom.callbacks import callback_url
 from sceneloom.deals import Deal, ProviderMisset, deals
+from sceneloom.providers.comfyui import WorkflowUnusable
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.orders import Callback
 from sceneloom.settings import Settings
@@ -34,13 +37,14 @@ def paid_suppliers(
         try:
             maker = build(offer)
         except ValueError as error:
-            raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_KEY: {error}") from error
+            at_fault = "WORKFLOW" if isinstance(error, WorkflowUnusable) else "KEY"
+            raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_{at_fault}: {error}") from error
         yield Supplier(
             kind=deal.kind,
             offer=offer,
             maker=maker,
             rebuild=build,
-            repeatable=False,
+            repeatable=deal.service.entry.free,
             parallel=settings.parallel_paid,
             per_minute=settings.paid_per_minute,
             poll_schedule=RARE_POLLS if callback else deal.service.entry.polls,
@@ -53,7 +57,8 @@ def paid_suppliers(
 
 def _offer(deal: Deal, to: Connection) -> Offer:
     """Return what a job freezes in its row, so that a change of the settings does not touch it."""
-    terms = {"resolution": to.resolution, "tier": to.tier, "voice": to.voice}
+    workflow = hashlib.sha256(to.workflow.encode()).hexdigest()[:16] if to.workflow else ""
+    terms = {"resolution": to.resolution, "tier": to.tier, "voice": to.voice, "workflow": workflow}
     return Offer(
         provider=deal.name,
         model=deal.model,
@@ -80,7 +85,7 @@ def _maker(deal: Deal, to: Connection, allow_private: bool, offer: Offer) -> Mak
 
 
 def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> Connection:
-    """Return the way to the provider of *deal*."""
+    """Return the way to the provider of *deal*. Raises `ProviderMisset` for a file that cannot be read."""
     entry, account = deal.service.entry, deal.account
     return Connection(
         entry=entry,
@@ -93,9 +98,20 @@ def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clo
         model=deal.model,
         resolution=deal.resolution,
         voice=account.voice,
+        workflow=_workflow(deal),
         tier=deal.tier,
         cost_usd=deal.price.call,
     )
+
+
+def _workflow(deal: Deal) -> str:
+    """Return the text of the account's own workflow, empty where it has none."""
+    if not deal.account.workflow:
+        return ""
+    try:
+        return Path(deal.account.workflow).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_WORKFLOW: cannot be read: {error}") from error
 
 
 def _callback(settings: Settings, deal: Deal) -> Callback | None:

@@ -1,16 +1,20 @@
 """The suppliers that cost money, as the settings make them."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
+import pytest
 from pydantic import SecretStr
 
 from models.work import JobKind
 from sceneloom.accounts import Account
 from sceneloom.assets.store import open_assets
+from sceneloom.deals import ProviderMisset
 from sceneloom.paid import paid_suppliers
+from sceneloom.providers.workflow import USUAL
 from sceneloom.settings import Settings
 from sceneloom.workshop.workshop import Supplier, Workshop
 from tests.fakes import START, MovedClock
@@ -102,3 +106,43 @@ async def test_a_job_goes_on_where_and_as_it_began_whatever_the_settings_say_by_
     body = orjson.loads(asked[0].content)
     assert (body["model"], body["resolution"]) == ("seedance-1", "720p")
     assert job.fingerprint != job.model_copy(update={"offer": after.offer}).fingerprint
+
+
+def an_own_machine(client: httpx.AsyncClient, **facts: Any) -> Supplier:
+    accounts = {"comfyui": Account(**{"model": "sdxl", "url": "http://gpu.example:8188", **facts})}
+    settings = Settings(_env_file=None, accounts=accounts)
+    (supplier,) = paid_suppliers(settings, open_assets("memory://"), client=client, clock=MovedClock())
+    return supplier
+
+
+async def test_an_own_machine_needs_no_key_costs_nothing_and_may_be_asked_again() -> None:
+    async with mocked(lambda _: httpx.Response(500)) as client:
+        supplier = an_own_machine(client)
+
+    assert supplier.repeatable
+    assert not supplier.is_local
+    assert (supplier.offer.cost_usd, supplier.offer.endpoint) == (0.0, "http://gpu.example:8188")
+
+
+async def test_another_workflow_makes_other_pictures(tmp_path: Path) -> None:
+    file = tmp_path / "flow.json"
+    async with mocked(lambda _: httpx.Response(500)) as client:
+        terms = [dict(an_own_machine(client).offer.terms)]
+        for text in (USUAL, USUAL.replace("30", "20")):
+            file.write_text(text, "utf-8")
+            terms.append(dict(an_own_machine(client, workflow=str(file)).offer.terms))
+
+    assert len({each.get("workflow") for each in terms}) == 3
+
+
+@pytest.mark.parametrize(("text", "said"), [("{}", "API format"), (None, "cannot be read")])
+async def test_a_workflow_that_cannot_be_run_ends_the_worker_at_its_start(
+    tmp_path: Path, text: str | None, said: str
+) -> None:
+    file = tmp_path / "flow.json"
+    if text is not None:
+        file.write_text(text, "utf-8")
+    async with mocked(lambda _: httpx.Response(500)) as client:
+        with pytest.raises(ProviderMisset, match=said) as refused:
+            an_own_machine(client, workflow=str(file))
+    assert str(refused.value).startswith("SCENELOOM_COMFYUI_WORKFLOW: ")

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from models.work import JobKind
 from sceneloom.providers.ark import PLAIN, TIERS, Ark
+from sceneloom.providers.automatic1111 import Automatic1111
 from sceneloom.providers.azure import Azure
 from sceneloom.providers.catalogue import Entry, entries
+from sceneloom.providers.comfyui import ComfyUI
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.elevenlabs import ElevenLabs
 from sceneloom.providers.fal import Fal
@@ -101,7 +103,9 @@ def _openai_speech(to: Connection) -> OpenAISpeech:
 
 _ADAPTERS: Final[Mapping[str, Mapping[JobKind, Adapter]]] = {
     "ark": {JobKind.CLIP: _ark},
+    "automatic1111": {JobKind.IMAGE: Automatic1111},
     "azure": {JobKind.SPEECH: Azure},
+    "comfyui": {JobKind.IMAGE: ComfyUI},
     "elevenlabs": {JobKind.SPEECH: ElevenLabs},
     "fal": {JobKind.CLIP: _fal},
     "google": {JobKind.CLIP: Google},

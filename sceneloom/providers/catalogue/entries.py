@@ -99,6 +99,8 @@ class Entry(_Part):
     list_url: str = ""
     """Where its list of tasks is, if elsewhere."""
     needs_key: bool = True
+    free: bool = False
+    """Whether its calls cost nothing, so that one with an unclear end is simply made again."""
     needs_voice: bool = False
     """Whether the operator must choose a voice, as there is no usual one."""
     header: str = "Authorization"

@@ -129,6 +129,8 @@ class CallEmulation:
     submit: str
     made: Callable[[Seen], Reply]
     """The answer to an order."""
+    others: Mapping[str, Callable[[Seen], Reply]] = field(default_factory=dict[str, Any])
+    """Further paths that are read after an order; `*` stands for any letters."""
     unusable: Sequence[Reply] = ()
     """Answers of success that hold no output."""
     refusals: Sequence[Refusal]
