@@ -103,7 +103,8 @@ class Wire:
     ) -> Answer:
         """Make one paid POST and return its 2xx answer, whole; *hidden* texts never show up in an error.
 
-        *body* goes as JSON, as a multipart *form*, or as the bytes that it is.
+        *body* goes as JSON, as a multipart *form*, where a file is a tuple of name, content and media type,
+        or as the bytes that it is.
         Raises `ProviderFailure` where surely nothing was accepted, `OutcomeUnknown` where nobody can tell,
         and `NotAllowed`, having sent nothing, where `MAY_BUY` says no.
         """
@@ -227,7 +228,12 @@ def _encoded(body: Mapping[str, Any] | bytes, *, form: bool) -> dict[str, Any]:
     if isinstance(body, bytes):
         return {"content": body}
     if form:
-        return {"files": {name: (None, str(value)) for name, value in body.items()}}
+        return {
+            "files": {
+                name: value if isinstance(value, tuple) else (None, str(value))
+                for name, value in body.items()
+            }
+        }
     return {"json": dict(body)}
 
 

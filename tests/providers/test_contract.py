@@ -17,6 +17,7 @@ from tests.providers.wires import (
     runway,
     speech,
     stability,
+    transcription,
 )
 
 EMULATIONS = (
@@ -35,6 +36,8 @@ EMULATIONS = (
     speech.AZURE,
     speech.ELEVENLABS,
     stability.EMULATION,
+    transcription.SCRIBE,
+    transcription.WHISPER,
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from models.errors import ErrorCode
 from models.work import JobKind
+from sceneloom.providers.catalogue import Kind
 from sceneloom.providers.services import Service
 
 
@@ -119,10 +120,10 @@ class TaskEmulation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallEmulation:
-    """A service that makes a picture or speech in one call."""
+    """A service that makes a picture or speech, or times the words of speech, in one call."""
 
     service: Service
-    kind: JobKind
+    kind: Kind
     model: str
     resolution: str = ""
     voice: str = ""
