@@ -23,6 +23,7 @@ from sceneloom.providers.openai import OpenAIImages, OpenAISpeech
 from sceneloom.providers.replicate import Replicate
 from sceneloom.providers.runway import Runway
 from sceneloom.providers.stability import Stability
+from sceneloom.providers.stock import Pexels, Pixabay
 from sceneloom.providers.transcription import Scribe, Whisper
 
 GROUP: Final = "sceneloom.providers"
@@ -118,6 +119,8 @@ _ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
         JobKind.SPEECH: _openai_speech,
         Aid.TRANSCRIPTION: Whisper,
     },
+    "pexels": {JobKind.CLIP: Pexels},
+    "pixabay": {JobKind.CLIP: Pixabay},
     "replicate": {JobKind.CLIP: Replicate},
     "runway": {JobKind.CLIP: Runway},
     "stability": {JobKind.IMAGE: Stability},

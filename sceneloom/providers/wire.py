@@ -219,9 +219,18 @@ class _Key(httpx.Auth):
         return self._key.get_secret_value(), self._sent.get_secret_value()
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the header that holds the key."""
-        request.headers[self._header] = f"{self._scheme} {self._sent.get_secret_value()}".lstrip()
-        yield request
+        """Add the header that holds the key, or the parameter where its name begins with `?`."""
+        sent = f"{self._scheme} {self._sent.get_secret_value()}".lstrip()
+        if not self._header.startswith("?"):
+            request.headers[self._header] = sent
+            yield request
+            return
+        plain = request.url
+        request.url = plain.copy_merge_params({self._header[1:]: sent})
+        try:
+            yield request
+        finally:
+            request.url = plain  # requests show their addresses in tracebacks
 
 
 def _encoded(body: Mapping[str, Any] | bytes, *, form: bool) -> dict[str, Any]:

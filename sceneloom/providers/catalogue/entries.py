@@ -117,6 +117,7 @@ class Entry(_Part):
     tells_words: bool = False
     """Whether the times of its words come with its speech."""
     header: str = "Authorization"
+    """Where the key goes; `?NAME` is a parameter of the query."""
     scheme: str = "Bearer"
     """What stands before the key in its header."""
     headers: Mapping[str, str] = {}
