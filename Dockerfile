@@ -13,7 +13,7 @@ RUN pip install --require-hashes -r /tmp/requirements.lock
 FROM packages AS code
 WORKDIR /src
 COPY requirements-dev.lock ./
-RUN awk '/^[a-z]/ {wanted = /^(hatchling|packaging|pathspec|pluggy|trove-classifiers)==/} wanted' \
+RUN awk '/^[a-z]/ {wanted = /^(hatchling|packaging|pathspec|pluggy|tomlkit|trove-classifiers)==/} wanted' \
       requirements-dev.lock > build.lock \
  && pip install --require-hashes -r build.lock
 COPY pyproject.toml README.md LICENSE NOTICE ./
@@ -25,7 +25,8 @@ COPY sceneloom sceneloom
 RUN pip install --no-deps --no-build-isolation --prefix /opt/code .
 
 FROM ${PYTHON_IMAGE}
-RUN useradd --system --uid 10001 --home-dir /data sceneloom \
+RUN groupadd --system --gid 10001 sceneloom \
+ && useradd --system --uid 10001 --gid 10001 --home-dir /data sceneloom \
  && install --directory --owner=10001 --group=10001 /data
 COPY --from=packages /opt/sceneloom /opt/sceneloom
 COPY docker/probe /usr/local/bin/

@@ -92,8 +92,8 @@ WORK: Final[Mapping[str, Sequence[Panel]]] = {
             "In a minute, by what was wrong.",
             {
                 "{{outcome}}": (
-                    f'sum by (outcome) (rate(sceneloom_job_seconds_count{{outcome!~"made|cached"}}[{_RANGE}]))'
-                    " * 60 or vector(0)"
+                    "sum by (outcome) (rate(sceneloom_job_seconds_count"
+                    f'{{outcome!~"made|cached"}}[{_RANGE}])) * 60 or vector(0)'
                 )
             },
         ),
