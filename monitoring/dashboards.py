@@ -211,8 +211,8 @@ WORKERS: Final[Mapping[str, Sequence[Panel]]] = {
         ),
         Panel(
             "Memory",
-            "Of each process that is watched.",
-            {"{{instance}}": "process_resident_memory_bytes"},
+            "Of each worker.",
+            {"{{instance}}": 'process_resident_memory_bytes{job="sceneloom-worker"}'},
             "bytes",
         ),
     ),
