@@ -50,6 +50,7 @@ class House:
             job_id=job_id,
             attempt=job.attempt,
             call=job.postponed,
+            submit=job.submit,
             occurred_at=self.clock.now(),
             **facts,
         )

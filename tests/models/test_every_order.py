@@ -40,7 +40,7 @@ from models.job_events import (
     SubmitOutcomeUnknown,
     SubmitUnresolved,
 )
-from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus
+from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, SubmitState
 from models.results import (
     SceneCompleted,
     SceneDelayed,
@@ -129,12 +129,15 @@ class EveryOrder(RuleBasedStateMachine):
 
     def deliver(self, message: Any) -> None:
         before = len(self.outbox.messages)
+        rows = dict(self.jobs_table.rows)
         agent = self.agent_for(message)
         self.clock.advance(1)
         try:
             asyncio.run(agent.handle(message, origin=f"o-{message.type}"))
         except UnknownProject:
             assert "p1" not in self.projects_table.rows
+        for job in rows.values():
+            self.no_accepted_task_is_thrown_away(job, self.jobs_table.rows[job.job_id], message)
         for sent in self.outbox.messages[before:]:
             if self.is_read(sent) and sent not in self.sent:
                 self.sent.append(sent)
@@ -144,6 +147,13 @@ class EveryOrder(RuleBasedStateMachine):
 
     def is_read(self, message: Any) -> bool:
         return isinstance(message, FOR_PROJECTS + FOR_SCENES)
+
+    def no_accepted_task_is_thrown_away(self, before: Job, after: Job, message: Any) -> None:
+        """Only whoever has polled a task may say that it is over; a person, or a search, knows less."""
+        if before.submit is SubmitState.ACCEPTED and after.provider_task_id != before.provider_task_id:
+            assert getattr(message, "submit", None) is SubmitState.ACCEPTED or (
+                isinstance(message, RequestScene) and before.finished
+            )
 
     # -- users
 
@@ -201,6 +211,7 @@ class EveryOrder(RuleBasedStateMachine):
             "job_id": job.job_id,
             "attempt": job.attempt,
             "call": job.postponed,
+            "submit": job.submit,
             "occurred_at": self.clock.now(),
         }
         output = Output(url=f"mem://{job.job_id}/{job.attempt}", media_type="x/y", seconds=2.0)

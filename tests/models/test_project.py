@@ -40,7 +40,7 @@ from models.identifiers import FILM
 from models.lifecycle import ProjectState, SceneStatus
 from models.project import Project
 from models.snapshot import snapshot
-from models.work import Assets, Decision, Question, RenderRequest, Tally
+from models.work import Assets, Decision, JobKind, Question, RenderRequest, Tally
 from tests.fakes import START, a_request
 
 LATER = START + timedelta(minutes=1)
@@ -264,7 +264,8 @@ def test_a_result_for_a_scene_that_the_project_does_not_have_is_refused() -> Non
 
 
 QUESTION = Question(
-    job_id="p1/scene-001/image",
+    job_id="p1/scene-001/clip",
+    kind=JobKind.CLIP,
     attempt=1,
     call=0,
     provider="house",
@@ -323,7 +324,7 @@ def test_a_second_decision_and_one_that_nobody_asked_for_are_refused() -> None:
     asked = told(submitted(), UNCLEAR)
     answered = told(asked, APPROVE)
 
-    with pytest.raises(NothingToConfirm, match="scene-001/image"):
+    with pytest.raises(NothingToConfirm, match="scene-001/clip"):
         decisions.decide(answered, APPROVE.model_copy(update={"command_id": "a2"}), now=LATER)
     with pytest.raises(NothingToConfirm):
         decisions.decide(submitted(), APPROVE, now=LATER)

@@ -112,7 +112,7 @@ async def test_while_the_provider_rests_jobs_wait_unannounced_and_with_all_their
 
     assert maker.calls == ["make"] * 5
     assert len(floor.of(SubmitIntended)) == len(floor.of(JobPostponed)) == 5
-    assert [floor.row(job).postponed for job in jobs] == [1] * 5 + [0] * 4
+    assert sorted(floor.row(job).postponed for job in jobs) == [0] * 4 + [1] * 5
     clock.advance(29)
     await settle(floor)
     assert maker.calls == ["make"] * 5
@@ -171,7 +171,7 @@ async def test_one_limited_job_keeps_the_others_from_meeting_the_same_limit() ->
     await settle(floor)
 
     assert {floor.row(job).status for job in jobs} == {JobStatus.SUCCEEDED}
-    assert [floor.row(job).postponed for job in jobs] == [1, 0, 0, 0]
+    assert sorted(floor.row(job).postponed for job in jobs) == [0, 0, 0, 1]
 
 
 async def test_what_is_in_the_store_is_served_while_the_provider_rests() -> None:
