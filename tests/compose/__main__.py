@@ -24,7 +24,6 @@ _HERE: Final = Path(__file__).parent
 _IN_UI: Final = {"GRAFANA_IMAGE", "KAFKA_UI_IMAGE"}
 """Images of the profile `ui`: not to be had without a registry, and nothing is asked of them here."""
 
-_PROJECT: Final = "a-day-at-the-harbour"
 _WORKERS: Final = ("worker-1", "worker-2")
 _LEDGER: Final = "http://fake-provider:8091/_ledger?accepted=true"
 _BEGUN: Final = time.monotonic()
@@ -81,6 +80,8 @@ def _check(stack: Stack) -> None:
     _only_the_gateway_is_published(stack)
     victim = _make_a_film(stack)
     _worker_is_back(stack, victim)
+    _submit(stack, "foghorn")
+    _await_film(stack, "foghorn")
     _paid_once(stack)
     _figures(stack, since)
     _stops_in_good_order(stack)
@@ -116,22 +117,30 @@ def _only_the_gateway_is_published(stack: Stack) -> None:
 
 
 def _make_a_film(stack: Stack) -> str:
-    """Submit a request over the topic, kill the worker that makes it, and wait; return who was killed."""
-    request = (_HERE / "request.yaml").read_text("utf-8")
-    command = f"cat > /tmp/request.yaml && sceneloom submit --project-id {_PROJECT} /tmp/request.yaml"
-    stack.inside("gateway", "sh", "-euc", command, given=request)
-    say(f"submitted {_PROJECT} over the topic")
+    """Kill the worker that makes a film, and wait for the film; return who was killed."""
+    _submit(stack, "harbour")
     until(lambda: bool(_bills(stack)), "the provider has accepted a clip", seconds=180, every=1.0)
     at_work = [name for name in _WORKERS if _open_jobs(stack, name)]
     require(len(at_work) == 1, f"workers that say they have open jobs: {at_work}")
     (victim,) = at_work
     stack.kill(victim)
     say(f"killed every process of {victim}, while the provider makes a clip that is paid for")
-    said = stack.inside("gateway", "sceneloom", "watch", _PROJECT, "--timeout", "600", "--json", seconds=700)
-    snapshot = json.loads(said.splitlines()[-1])
-    require(snapshot["state"] == "Completed", f"the project is {snapshot['state']}")
-    say(f"the project is completed: {snapshot['video_url']}")
+    _await_film(stack, "harbour")
     return victim
+
+
+def _submit(stack: Stack, project: str) -> None:
+    request = (_HERE / f"{project}.yaml").read_text("utf-8")
+    command = f"cat > /tmp/request.yaml && sceneloom submit --project-id {project} /tmp/request.yaml"
+    stack.inside("gateway", "sh", "-euc", command, given=request)
+    say(f"submitted {project} over the topic")
+
+
+def _await_film(stack: Stack, project: str) -> None:
+    said = stack.inside("gateway", "sceneloom", "watch", project, "--timeout", "600", "--json", seconds=700)
+    snapshot = json.loads(said.splitlines()[-1])
+    require(snapshot["state"] == "Completed", f"{project} is {snapshot['state']}")
+    say(f"{project} is completed: {snapshot['video_url']}")
 
 
 def _bills(stack: Stack) -> list[dict[str, Any]]:
@@ -156,7 +165,7 @@ def _worker_is_back(stack: Stack, victim: str) -> None:
 def _paid_once(stack: Stack) -> None:
     bills = _bills(stack)
     paid = Counter(bill["prompt"] for bill in bills)
-    require(len(paid) == 2 and set(paid.values()) == {1}, f"the provider billed {dict(paid)}")
+    require(len(paid) == 4 and set(paid.values()) == {1}, f"the provider billed {dict(paid)}")
     say(f"the provider's ledger has {len(bills)} clips, each billed once")
 
 
