@@ -5,10 +5,10 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test bench check format docs clean lock
+.PHONY: help setup demo story test compose-test bench check format docs dashboards clean lock
 
 help:  ## Say what each target does
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 21
 
 setup: $(READY)  ## Make .venv with everything pinned in requirements-dev.lock
 
@@ -30,6 +30,9 @@ story: $(READY)  ## A provider fails, a worker is killed, a retry: every picture
 test: $(READY)  ## Run all tests, on a real Kafka where one can be had
 	$(BIN)/python -m pytest
 
+compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, read every figure; five minutes
+	$(BIN)/python -m tests.compose
+
 bench: $(READY)  ## Measure a worker with 50 000 jobs in flight; three minutes
 	$(BIN)/python -m benchmarks
 
@@ -48,6 +51,9 @@ format: $(READY)  ## Format the code
 
 docs: $(READY)  ## Write the parts of docs/ that are made from the code
 	$(BIN)/python docs/generate.py
+
+dashboards: $(READY)  ## Write the dashboards in monitoring/grafana/ from monitoring/dashboards.py
+	$(BIN)/python monitoring/dashboards.py
 
 lock: $(READY)  ## Pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock

@@ -21,6 +21,8 @@ FOLDER: Final = Path(__file__).parent / "grafana" / "dashboards"
 _PROMETHEUS: Final = DataSourceRef(type_val="prometheus", uid="prometheus")
 _WIDTH: Final = 24
 _RANGE: Final = "$__rate_interval"
+_SELDOM: Final = "30m"
+"""Calls and jobs take minutes, and are few: within a shorter time there is often none."""
 
 
 class Panel(NamedTuple):
@@ -39,7 +41,7 @@ def _now(title: str, about: str, query: str, unit: str = "short") -> Panel:
 
 def _share_of(histogram: str, share: float, *labels: str) -> str:
     by = ", ".join(("le", *labels))
-    return f"histogram_quantile({share}, sum by ({by}) (rate({histogram}_bucket[{_RANGE}])))"
+    return f"histogram_quantile({share}, sum by ({by}) (rate({histogram}_bucket[{_SELDOM}])))"
 
 
 def _seconds_of(histogram: str) -> dict[str, str]:
@@ -89,20 +91,20 @@ WORK: Final[Mapping[str, Sequence[Panel]]] = {
         ),
         Panel(
             "Failed attempts",
-            "In a minute, by what was wrong.",
+            "In half an hour, by what was wrong.",
             {
                 "{{outcome}}": (
-                    "sum by (outcome) (rate(sceneloom_job_seconds_count"
-                    f'{{outcome!~"made|cached"}}[{_RANGE}])) * 60 or vector(0)'
+                    "sum by (outcome) (increase(sceneloom_job_seconds_count"
+                    f'{{outcome!~"made|cached"}}[{_SELDOM}])) or vector(0)'
                 )
             },
         ),
         Panel(
             "Calls put off",
-            "In a minute: they surely bought nothing, and are made again.",
+            "In half an hour: they surely bought nothing, and are made again.",
             {
                 "{{provider}}, {{error_code}}": (
-                    f"sum by (provider, error_code) (rate(sceneloom_calls_postponed_total[{_RANGE}])) * 60"
+                    f"sum by (provider, error_code) (increase(sceneloom_calls_postponed_total[{_SELDOM}]))"
                 )
             },
         ),
@@ -120,14 +122,24 @@ WORK: Final[Mapping[str, Sequence[Panel]]] = {
         ),
     ),
     "How long it takes": (
-        Panel("Attempts", "From the order to the end.", _seconds_of("sceneloom_job_seconds"), "s"),
+        Panel(
+            "Attempts",
+            "From the order to the end; of the last half hour.",
+            _seconds_of("sceneloom_job_seconds"),
+            "s",
+        ),
         Panel(
             "Calls",
-            "That may cost money, until they were answered.",
+            "That may cost money, until they were answered; of the last half hour.",
             _seconds_of("sceneloom_call_seconds"),
             "s",
         ),
-        Panel("Tasks of providers", "From acceptance to end.", _seconds_of("sceneloom_task_seconds"), "s"),
+        Panel(
+            "Tasks of providers",
+            "From acceptance to end; of the last half hour.",
+            _seconds_of("sceneloom_task_seconds"),
+            "s",
+        ),
     ),
 }
 

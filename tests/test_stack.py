@@ -148,7 +148,9 @@ def test_prometheus_asks_services_of_the_stack_where_they_listen() -> None:
         for target in found["targets"]
     }
 
-    ports = {name: SERVICES[name]["environment"]["SCENELOOM_METRICS_PORT"] for name in ("worker-1", "worker-2")}
+    ports = {
+        name: SERVICES[name]["environment"]["SCENELOOM_METRICS_PORT"] for name in ("worker-1", "worker-2")
+    }
     workers = {f"{name}:{port}" for name, port in ports.items()}
     monitor = f"monitor:{SERVICES['monitor']['command'][-1]}"
     assert asked == {*workers, monitor, "localhost:9090"}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import time
 import uuid
@@ -12,6 +13,7 @@ from tests.compose.engine import StackFailed, must, run
 from tests.compose.images import ROOT
 
 _FILES: Final = ("docker-compose.yml", "tests/compose/overlay.yml")
+_KEPT: Final = re.compile("PATH|HOME|DOCKER_.*")
 _ASK: Final = """
 import json, sys, urllib.request
 print(json.dumps([urllib.request.urlopen(url, timeout=30).read().decode() for url in sys.argv[1:]]))
@@ -25,27 +27,31 @@ class Stack:
     def __init__(self, compose: list[str], images: Mapping[str, str]) -> None:
         self.name: Final = f"sceneloom-test-{uuid.uuid4().hex[:6]}"
         self.gateway_port: Final = _free_port()
-        # Nobody's .env may have a say: it could hold the keys of real providers.
-        self._environment = [f"{name}={value}" for name, value in images.items()]
-        self._environment += [f"SCENELOOM_IMAGE={self.name}:local", f"GATEWAY_PORT={self.gateway_port}"]
+        # Neither a shell nor a .env may have a say: they could hold the keys of real providers.
+        kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
+        own = {"APP_IMAGE": f"{self.name}:local", "GATEWAY_PORT": self.gateway_port}
+        environment = [f"{name}={value}" for name, value in {**kept, **images, **own}.items()]
         files = [part for file in _FILES for part in ("--file", file)]
-        self._compose = [*compose, "--project-name", self.name, "--env-file", os.devnull, *files]
+        options = ["--project-name", self.name, "--env-file", os.devnull, *files]
+        self._compose = ["env", "--ignore-environment", *environment, *compose, *options]
 
     def compose(self, *words: str, seconds: float = 600) -> str:
         """Return what Compose printed. Raises `StackFailed`."""
-        return must(["env", *self._environment, *self._compose, *words], seconds=seconds, folder=ROOT)
+        return must([*self._compose, *words], seconds=seconds, folder=ROOT)
 
     def inside(self, service: str, *command: str, given: str = "", seconds: float = 300) -> str:
         """Return what *command* printed in the container of *service*. Raises `StackFailed`."""
         words = ["exec", "-T", service, *command]
-        return must(
-            ["env", *self._environment, *self._compose, *words], given=given, seconds=seconds, folder=ROOT
-        )
+        return must([*self._compose, *words], given=given, seconds=seconds, folder=ROOT)
+
+    def answers(self, service: str, url: str) -> bool:
+        """Tell whether *url* answers 200 in the container of *service*."""
+        return run([*self._compose, "exec", "-T", service, "probe", url], folder=ROOT).returncode == 0
 
     def kill(self, service: str) -> None:
         """Kill every process of *service*, as a machine without memory would: Docker is not asked."""
         words = ["exec", "-T", service, "sh", "-c", "kill -9 -1"]
-        run(["env", *self._environment, *self._compose, *words], folder=ROOT)
+        run([*self._compose, *words], folder=ROOT)
 
     def ask(self, *urls: str) -> list[str]:
         """Return what stands at each of *urls*, as seen from inside the stack."""
@@ -72,7 +78,7 @@ class Stack:
 
     def remove(self) -> list[str]:
         """Take everything down, and return what is left of it, which should be nothing."""
-        run(["env", *self._environment, *self._compose, "down", "--volumes", "--remove-orphans"], folder=ROOT)
+        run([*self._compose, "down", "--volumes", "--remove-orphans"], folder=ROOT)
         run(["docker", "image", "rm", f"{self.name}:local"])
         mine = ["--filter", f"label=com.docker.compose.project={self.name}", "--quiet"]
         left = []

@@ -24,9 +24,7 @@ def test_there_is_one_for_the_work_and_one_for_the_workers() -> None:
 @pytest.mark.parametrize("query", list(panel_queries()), ids=lambda query: query.where)
 def test_a_query_is_about_metrics_that_are_told(query: Query, told: set[str]) -> None:
     asked = {
-        name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
-        if name not in told
-        else name
+        name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") if name not in told else name
         for name in metrics_in(query.expression)
         if not name.startswith("process_")
     }
@@ -75,7 +73,9 @@ def test_promtool_can_parse_every_query(tmp_path: Path) -> None:
     file = tmp_path / "queries.yml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}), "utf-8")
 
-    checked = subprocess.run([promtool, "check", "rules", str(file)], capture_output=True, text=True, check=False)
+    checked = subprocess.run(
+        [promtool, "check", "rules", str(file)], capture_output=True, text=True, check=False
+    )
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
