@@ -159,7 +159,7 @@ class Scene(Value):
 
     def rewritten(self, before: tuple[Want, ...], after: tuple[Want, ...]) -> Self:
         """Return the scene without the assets that are wanted otherwise *after* a change than *before*."""
-        known = {want.request for want in before}
+        known = [want.request for want in before]
         assets = self.assets
         for want in after:
             if want.request not in known:

@@ -181,6 +181,8 @@ class Settings(BaseSettings):
         plain = not (parts.query or parts.fragment or parts.username or parts.password)
         if value and not (parts.scheme in {"https", "http"} and parts.hostname and plain):
             raise ValueError("write https://HOST[:PORT][/PATH], without a query and without a user")
+        if parts.scheme == "http" and parts.hostname not in {"127.0.0.1", "::1", "localhost"}:
+            raise ValueError("write https://: the address holds a token, which http:// shows to everybody")
         return value
 
     @field_validator("webhook_secret")

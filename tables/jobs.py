@@ -1,11 +1,11 @@
 """The latest attempt at each job."""
 
-import itertools
 from collections.abc import Collection, Iterator
 from typing import Any, cast
 
 from models.identifiers import FILM, job_id, scene_id
 from models.job import Job
+from models.request import MOST_SCENES
 from models.work import JobKind
 from sceneloom.topics import partition_of
 
@@ -42,12 +42,9 @@ class JobTable:
                 yield job
 
     def jobs_of(self, project_id: str, /) -> Iterator[Job]:
-        """Return the jobs of one project: of its scenes, which are requested in order, and of its film."""
-        for number in itertools.count(1):
-            jobs = list(self._scene(project_id, scene_id(number)))
-            if not jobs:
-                break
-            yield from jobs
+        """Return the jobs of one project: of all scenes that it may have, and of its film."""
+        for number in range(1, MOST_SCENES + 1):
+            yield from self._scene(project_id, scene_id(number))
         yield from self._scene(project_id, FILM)
 
     def _scene(self, project_id: str, scene: str) -> Iterator[Job]:

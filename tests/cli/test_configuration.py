@@ -68,6 +68,11 @@ def test_a_wrong_webhook_address_says_how_to_write_one(monkeypatch: pytest.Monke
     )
 
 
+def test_a_webhook_address_is_not_sent_in_clear_over_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = explained(monkeypatch, "SCENELOOM_WEBHOOK_URL", "http://us.example")
+    assert "write https://: the address holds a token" in said
+
+
 def test_webhooks_that_are_half_set_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     said = explained(monkeypatch, "SCENELOOM_WEBHOOK_URL", "https://us.example")
     assert said == (

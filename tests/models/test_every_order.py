@@ -40,7 +40,7 @@ from models.job_events import (
     SubmitOutcomeUnknown,
     SubmitUnresolved,
 )
-from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, SubmitState
+from models.lifecycle import PROJECT_TRANSITIONS, JobStatus, ProjectState, SceneStatus, SubmitState
 from models.results import (
     SceneCompleted,
     SceneDelayed,
@@ -150,10 +150,10 @@ class EveryOrder(RuleBasedStateMachine):
 
     def no_accepted_task_is_thrown_away(self, before: Job, after: Job, message: Any) -> None:
         """Only whoever has polled a task may say that it is over; a person, or a search, knows less."""
-        if before.submit is SubmitState.ACCEPTED and after.provider_task_id != before.provider_task_id:
-            assert getattr(message, "submit", None) is SubmitState.ACCEPTED or (
-                isinstance(message, RequestScene) and before.finished
-            )
+        if before.submit is not SubmitState.ACCEPTED or before.finished:
+            return
+        is_gone = after.provider_task_id != before.provider_task_id or after.status is JobStatus.FAILED
+        assert not is_gone or message.submit is SubmitState.ACCEPTED
 
     # -- users
 
@@ -200,6 +200,20 @@ class EveryOrder(RuleBasedStateMachine):
         jobs = self.open_jobs()
         job = jobs[pick % len(jobs)]
         self.sent.append(self.learned(job, what, code))
+
+    @precondition(lambda self: bool(self.open_jobs()))
+    @rule(
+        pick=st.integers(min_value=0),
+        whats=st.lists(st.sampled_from([1, 3, 4, 5]), min_size=2, max_size=3),
+        code=st.sampled_from(list(ErrorCode)),
+    )
+    def several_learn_something_of_the_same_call(self, pick: int, whats: list[int], code: ErrorCode) -> None:
+        """A worker that is not the owner any more, a search and a webhook all know the job as it was."""
+        jobs = self.open_jobs()
+        job = jobs[pick % len(jobs)]
+        for message in [self.learned(job, what, code) for what in whats]:
+            self.sent.append(message)
+            self.deliver(message)
 
     def open_jobs(self) -> list[Job]:
         return [job for job in self.jobs_table.rows.values() if not job.is_settled]

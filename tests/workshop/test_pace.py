@@ -172,3 +172,17 @@ async def test_a_job_that_waited_for_the_rate_limit_asks_again_whether_the_provi
 @pytest.mark.parametrize("per_minute", [1, 7, 120, 60_000])
 async def test_any_limit_lets_the_first_call_through(per_minute: int) -> None:
     assert await a_pace(per_minute=per_minute).turn(MovedClock(), "j") is None
+
+
+async def test_a_call_that_is_not_made_gives_up_only_its_own_trial() -> None:
+    pace, clock = a_pace(), MovedClock()
+    for _ in range(5):
+        pace.learned(OutcomeUnknown("?"), clock.now(), "j")
+    clock.advance(60)
+    assert await pace.turn(clock, "trial") is None
+
+    pace.not_called("another")
+    assert await pace.turn(clock, "third") is not None
+
+    pace.not_called("trial")
+    assert await pace.turn(clock, "third") is None

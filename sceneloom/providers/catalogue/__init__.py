@@ -27,7 +27,7 @@ def entries() -> Mapping[str, Entry]:
     """Return our own services by name, in the order of their names."""
     found = (
         read_entry(file.read_text("utf-8"))
-        for file in sorted(files(__package__).iterdir(), key=lambda file: file.name)
+        for file in sorted(files(__name__).iterdir(), key=lambda file: file.name)
         if file.name.endswith(".toml") and file.name != _GONE
     )
     return {entry.name: entry for entry in found}
@@ -36,5 +36,5 @@ def entries() -> Mapping[str, Entry]:
 @functools.cache
 def gone() -> Mapping[str, Gone]:
     """Return the services and models that people still ask for, and that were shut down."""
-    raw = tomllib.loads((files(__package__) / _GONE).read_text("utf-8"))
+    raw = tomllib.loads((files(__name__) / _GONE).read_text("utf-8"))
     return {name: Gone.model_validate(facts) for name, facts in raw.items()}
