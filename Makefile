@@ -30,7 +30,7 @@ story: $(READY)  ## A provider fails, a worker is killed, a retry: every picture
 test: $(READY)  ## Run all tests, on a real Kafka where one can be had
 	$(BIN)/python -m pytest
 
-compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, read every figure; five minutes
+compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, read every figure; ten minutes
 	$(BIN)/python -m tests.compose
 
 bench: $(READY)  ## Measure a worker with 50 000 jobs in flight; three minutes

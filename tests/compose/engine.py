@@ -66,8 +66,23 @@ def engine(say: Say) -> Iterator[None]:
         return
     install({"dockerd": "docker.io", "iptables": "iptables"})
     # A short path: the name of a socket may have only 107 characters.
-    with tempfile.TemporaryDirectory(prefix="loom-") as folder, _own_engine(Path(folder), say):
+    with (
+        tempfile.TemporaryDirectory(prefix="loom-") as folder,
+        _network_as_before(),
+        _own_engine(Path(folder), say),
+    ):
         yield
+
+
+@contextmanager
+def _network_as_before() -> Iterator[None]:
+    """Take back what an engine does to the network of its machine, and leaves there."""
+    rules = must(["iptables-save"])
+    try:
+        yield
+    finally:
+        run(["iptables-restore"], given=rules)
+        run(["ip", "link", "delete", "docker0"])
 
 
 @contextmanager
