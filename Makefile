@@ -44,6 +44,7 @@ check: $(READY)  ## Lint, types, import walls, dependencies, docs
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python monitoring/dashboards.py --check
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix-only .
