@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test bench check format docs clean lock
+.PHONY: help setup demo story test bench check format docs release clean lock
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -48,6 +48,9 @@ format: $(READY)  ## Format the code
 
 docs: $(READY)  ## Write the parts of docs/ that are made from the code
 	$(BIN)/python docs/generate.py
+
+release: $(READY)  ## Make the present public schemas the released ones
+	$(BIN)/python docs/generate.py --release
 
 lock: $(READY)  ## Pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
