@@ -25,7 +25,11 @@ from sceneloom.intake import read_for_projects
 from sceneloom.settings import Settings
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(page for folder in ("docs", "examples") for page in sorted((ROOT / folder).rglob("*.md"))),
+]
 REQUESTS = ROOT / "docs" / "requests.md"
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
