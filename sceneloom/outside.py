@@ -1,7 +1,7 @@
 """Everything that leaves the process, made from the settings: the part that tests replace."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -22,6 +22,8 @@ from sceneloom.providers.wire import open_client
 from sceneloom.rendering.cache import FolderCache
 from sceneloom.rendering.renderer import Renderer
 from sceneloom.settings import Settings
+from sceneloom.tracing.environment import from_environment
+from sceneloom.tracing.traces import Traces, Untraced
 from sceneloom.workshop.makers import ClipMaker, FilmMaker, PictureMaker, SpeechMaker, fetch_from
 from sceneloom.workshop.workshop import Supplier, Workshop
 
@@ -50,6 +52,7 @@ class Outside:
     ledger: CreditLedger | None = None
     """Another company's ledger of credits, where the settings name one."""
     closers: Sequence[Closer] = ()
+    traces: Traces = field(default_factory=Untraced)
 
 
 def offline_suppliers(
@@ -126,6 +129,12 @@ def credit_ledger(settings: Settings, client: httpx.AsyncClient, clock: Clock) -
     if settings.credits != "http":
         return None
     return HttpLedger(client, base_url=settings.credits_url, key=settings.credits_key, clock=clock)
+
+
+def for_worker(settings: Settings) -> Outside:
+    """Make what `connect` makes, with traces where OTEL_* asks for them. Raises `ValueError`, too."""
+    made, traces = connect(settings), from_environment()
+    return replace(made, traces=traces, closers=(*made.closers, traces.close))
 
 
 def without_store(settings: Settings) -> Outside:
