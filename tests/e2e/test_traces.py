@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("opentelemetry.sdk")
+
 from aiokafka import AIOKafkaProducer
 
 from models.lifecycle import ProjectState
@@ -44,7 +47,8 @@ class Trace:
     def parent(self, span: dict[str, Any]) -> str | None:
         """Return the name of the parent of *span*, or its id where it is not among the spans."""
         above = self.spans.get(span["parent_id"])
-        return above["name"] if above else span["parent_id"]
+        found: str | None = above["name"] if above else span["parent_id"]
+        return found
 
     def parents(self, name: str) -> set[str | None]:
         return {self.parent(span) for span in self.named(name)}
