@@ -19,6 +19,7 @@ from models.credit_messages import CreditAnswer
 from models.errors import (
     DomainError,
     IllegalTransition,
+    NothingToAdopt,
     NothingToConfirm,
     SceneNotMissing,
     UnknownProject,
@@ -38,6 +39,7 @@ _RULES: Final[Mapping[type[DomainError], str]] = MappingProxyType(
         VersionConflict: "version_conflict",
         IllegalTransition: "illegal_transition",
         NothingToConfirm: "nothing_to_confirm",
+        NothingToAdopt: "nothing_to_adopt",
         SceneNotMissing: "scene_not_missing",
         UnknownScene: "unknown_scene",
         RequestRefused: "invalid_change",

@@ -1,12 +1,17 @@
 """The recovery agent: after a restart or a rebalance, takes up what was in flight."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection
+from typing import Final
 
 from models.commands import TakeOverProject
 from models.identifiers import event_id
 from models.ports import JobQueue, JobStore, ProjectStore, Publisher
 from models.work import Tally
+
+_AT_ONCE: Final = 200
+"""So many rows are looked at in one go."""
 
 
 class RecoveryAgent:
@@ -30,7 +35,10 @@ class RecoveryAgent:
         opened = {project.project_id: project for project in self._projects.open_projects(new)}
         kept: defaultdict[str, Tally] = defaultdict(Tally)
         waiting = 0
-        for job in self._jobs.jobs(partitions):
+        for number, row in enumerate(self._jobs.jobs(partitions), start=1):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # so many rows must not keep the worker from its broker
+            job = self._jobs.get(row.job_id) or row
             if not job.is_settled:
                 self._queue.take(job)
                 waiting += 1

@@ -110,8 +110,10 @@ class ScenesAgent:
         if changed is not job:
             self._jobs.put(changed)
         self._hand_over(changed)
-        if isinstance(event, SubmitUnresolved) and (doubt := doubt_of(changed)):
-            await self._publisher.publish(doubt)
+        if isinstance(event, SubmitUnresolved):
+            doubt = doubt_of(changed, self._scene(job.project_id, job.scene_id))
+            if doubt is not None:
+                await self._publisher.publish(doubt)
         if changed is not job or isinstance(event, _ENDS + _DELAYS):
             delayed = isinstance(event, _DELAYS)
             await self._report(job.project_id, job.scene_id, delayed=delayed)
@@ -133,7 +135,7 @@ class ScenesAgent:
 
     def _hand_over(self, job: Job) -> None:
         if job.is_settled:
-            self._queue.drop(job.job_id)
+            self._queue.drop(job)
         else:
             self._queue.take(job)
 

@@ -51,8 +51,8 @@ class _Queue:
     def hint(self, job: Job, provider_task_id: str | None, /) -> None:
         raise NotImplementedError(job.job_id, provider_task_id)
 
-    def drop(self, job_id: str, /) -> None:
-        self.taken.pop(job_id, None)
+    def drop(self, job: Job, /) -> None:
+        self.taken.pop(job.job_id, None)
 
 
 class _Encoded:

@@ -29,9 +29,11 @@ from models.lifecycle import (
 )
 from models.messages import message_for
 from models.policy import NEVER, RETRIES
+from sceneloom.accounts import Account
 from sceneloom.contract.asyncapi import asyncapi
 from sceneloom.contract.compatibility import breaks
 from sceneloom.contract.messages import public_events, schema_files
+from sceneloom.providers.catalogue import entries, words
 from sceneloom.settings import Settings
 from sceneloom.topics import topic_specs
 
@@ -111,7 +113,7 @@ def _pages(root: Path) -> Iterator[tuple[Path, str]]:
     yield root / "docs" / "asyncapi.yaml", asyncapi()
     for name, (_, schema) in schema_files().items():
         yield root / "docs" / "schemas" / name, _json(schema)
-    for name in ("architecture.md", "credits.md", "requests.md"):
+    for name in ("architecture.md", "credits.md", "requests.md", "providers.md"):
         path = root / "docs" / name
         yield path, with_blocks(path.read_text("utf-8"))
 
@@ -169,8 +171,21 @@ def env_example() -> str:
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
         value = str(default).lower() if isinstance(default, bool) else str(default)
+        if name == "accounts":
+            lines += _accounts()
+            continue
         lines += ["", f"# {_described(field)}", f"# SCENELOOM_{name.upper()}={value}".rstrip()]
     return "\n".join(lines) + "\n"
+
+
+def _accounts() -> list[str]:
+    """Write the variables of an account, and the key of every provider."""
+    lines = ["", "# Accounts at paid providers: NAME is one of those below, or your own with a SERVICE."]
+    for name, field in Account.model_fields.items():
+        lines += ["", f"# {field.description}", f"# SCENELOOM_NAME_{name.upper()}="]
+    lines += ["", "# The keys of all providers: docs/providers.md."]
+    keys = (entry.name.upper() for entry in entries().values() if entry.needs_key)
+    return [*lines, *(f"# SCENELOOM_{name}_KEY=" for name in keys)]
 
 
 def _described(field: FieldInfo) -> str:
@@ -243,11 +258,47 @@ def _error_codes() -> str:
     return _table(("`error_code`", "calls", "what its user is told"), rows)
 
 
+def _providers() -> str:
+    head = ("provider", "outcome unknown", "take back", "webhook", "output kept")
+    rows = (
+        (
+            f"`{entry.name}`: [{entry.title}]({entry.docs})",
+            words.search(entry),
+            "yes" if entry.capabilities.cancel else "no",
+            entry.capabilities.webhook,
+            words.kept(entry),
+        )
+        for entry in entries().values()
+    )
+    return _table(head, rows)
+
+
+def _models() -> str:
+    head = ("provider", "makes", "model", "seconds", "ratios", "prompt", "US dollars", "until")
+    rows = (
+        (
+            f"`{entry.name}`",
+            model.kind,
+            f"`{model.name}`{' *' if model.unconfirmed else ''}",
+            words.lengths(model),
+            ", ".join(model.ratios),
+            f"{model.prompt_characters or ''}",
+            words.prices(model),
+            words.until(model),
+        )
+        for entry in entries().values()
+        for model in entry.models
+    )
+    return _table(head, rows)
+
+
 _MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     "topics": _topics,
     "credit-topics": _credit_topics,
     "events": _events,
     "error-codes": _error_codes,
+    "providers": _providers,
+    "models": _models,
 }
 
 

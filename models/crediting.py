@@ -30,17 +30,13 @@ from models.work import JobKind, Offer
 
 
 def missing_cost(project: Project, offer_for: Callable[[Want], Offer]) -> float:
-    """Return what the assets that *project* does not have yet would cost, each bought once, in US dollars.
-
-    After a retry that changed the request, what an unfinished scene has may not be what it needs now.
-    """
-    is_changed = project.resumed is not None and project.resumed.changed
+    """Return what the assets that *project* does not have yet would cost, each bought once, in US dollars."""
     return sum(
         offer_for(want).cost_usd
         for scene, asked in zip(project.scenes, project.request.scenes, strict=True)
         if scene.status is not SceneStatus.COMPLETED
         for want in wants_of(asked, project.request)
-        if is_changed or not _has(scene, want.kind)
+        if not _has(scene, want.kind)
     )
 
 

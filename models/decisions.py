@@ -10,7 +10,7 @@ from typing import assert_never
 from models import crediting, facts, results
 from models.commands import ApproveResend, CancelProject, Changes, RetryProject, TakeOverProject
 from models.credit_messages import CreditAnswer, CreditsRefused, CreditsReserved, CreditsSettled
-from models.errors import NothingToConfirm, SceneNotMissing, UnknownScene, VersionConflict
+from models.errors import NothingToAdopt, NothingToConfirm, SceneNotMissing, UnknownScene, VersionConflict
 from models.events import Event, ProjectAccepted, SceneProgressed
 from models.identifiers import FILM
 from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, moved
@@ -19,6 +19,7 @@ from models.request import ProjectRequest
 from models.results import SceneResult
 from models.scene import Answer, Scene
 from models.values import Moment
+from models.work import Decision, JobKind
 
 Message = CancelProject | RetryProject | ApproveResend | TakeOverProject | SceneResult | CreditAnswer
 """What may come for a project that exists."""
@@ -129,7 +130,7 @@ def recall(project: Project, message: Message) -> tuple[Event, ...]:
         case results.SceneUnclear(question=question):
             part = project.part(message.scene_id)
             return tuple(
-                facts.confirmation_needed(project, part, each.question, each.moment)
+                facts.confirmation_needed(project, part, each.question, each.revision, each.moment)
                 for each in part.asked
                 if each.question.key == question.key
             )
@@ -155,7 +156,7 @@ def _received(project: Project, result: SceneResult, now: datetime) -> tuple[Eve
         case results.SceneDelayed():
             return () if part.delayed else (facts.delayed(project, part, moment),)
         case results.SceneUnclear(question=question):
-            return (facts.confirmation_needed(project, part, question, moment),)
+            return (facts.confirmation_needed(project, part, question, result.revision, moment),)
         case results.SceneStopped():
             return ()
         case results.SceneCompleted() | results.SceneFailed():
@@ -186,6 +187,8 @@ def _answered(project: Project, command: ApproveResend, now: datetime) -> Event:
         for part in project.parts:
             for question in part.open_questions:
                 if question.job_id == command.job_id:
+                    if command.decision is Decision.ADOPT and question.kind is not JobKind.CLIP:
+                        raise NothingToAdopt(command.job_id)
                     answer = Answer(
                         command_id=command.command_id,
                         decision=command.decision,
@@ -270,7 +273,7 @@ def _unanswered(project: Project) -> tuple[Event, ...]:
 def _progressed(
     project: Project, part: Scene, result: results.SceneProgressed, moment: Moment
 ) -> tuple[Event, ...]:
-    if (result.finished_jobs, result.progress) <= (part.finished_jobs, part.progress):
+    if result.revision <= part.revision or not _is_news(part, result):
         return ()
     return (
         SceneProgressed(
@@ -282,10 +285,19 @@ def _progressed(
             progress=result.progress,
             finished_jobs=result.finished_jobs,
             revision=result.revision,
+            asking=result.asking,
             assets=result.assets,
             tally=result.tally,
         ),
     )
+
+
+def _is_news(part: Scene, result: results.SceneProgressed) -> bool:
+    """Tell whether *result*, which is newer, shows anything that *part* does not."""
+    known = (part.finished_jobs, part.progress, part.tally, part.assets)
+    if (result.finished_jobs, result.progress, result.tally, result.assets) != known:
+        return True
+    return any(question.job_id not in result.asking for question in part.open_questions)
 
 
 def _with_result(part: Scene, result: SceneResult) -> Scene:

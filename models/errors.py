@@ -6,6 +6,7 @@
   x UnknownProject         -- there is no such project
   x UnknownScene           -- the project has no such scene
   x NothingToConfirm       -- nobody waits for a decision about that job
+  x NothingToAdopt         -- that call makes no task that could be gone on with
   x SceneNotMissing        -- the scene is finished: only what is missing can be changed
 * ProviderFailure          -- an outside service did not deliver; carries an ErrorCode
 * OutcomeUnknown           -- nobody can tell whether a paid call was accepted: do not make it again by itself
@@ -84,6 +85,13 @@ class NothingToConfirm(DomainError):
             f"job {job_id} waits for no decision: see `sceneloom status` for what does; "
             "an answer counts once, and only while its scene is in progress"
         )
+
+
+class NothingToAdopt(DomainError):
+    """That call makes no task that could be gone on with."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {job_id} is one call and has no task: send it again, or give it up")
 
 
 class SceneNotMissing(DomainError):

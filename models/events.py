@@ -77,6 +77,7 @@ class SceneProgressed(_PartEvent):
     progress: float
     finished_jobs: int
     revision: int = 0
+    asking: tuple[str, ...] = ()
     assets: Assets
     tally: Tally
 
@@ -110,6 +111,7 @@ class ConfirmationNeeded(_PartEvent):
     """Nobody knows whether a paid call was accepted: ApproveResend decides what follows."""
 
     type: Literal["ConfirmationNeeded"] = "ConfirmationNeeded"
+    revision: int = 0
     question: Question
     message: str
 

@@ -103,7 +103,7 @@ def delayed(project: Project, scene: Scene, moment: Moment) -> ProjectDelayed:
 
 
 def confirmation_needed(
-    project: Project, scene: Scene, question: Question, moment: Moment
+    project: Project, scene: Scene, question: Question, revision: int, moment: Moment
 ) -> ConfirmationNeeded:
     """Tell that a person must decide about a paid call of *scene*."""
     return ConfirmationNeeded(
@@ -112,6 +112,7 @@ def confirmation_needed(
         occurred_at=moment.at,
         scene_id=scene.scene_id,
         attempt=scene.attempt,
+        revision=revision,
         question=question,
         message=message_for(SubmitState.NEEDS_CONFIRMATION, project.request.language),
     )

@@ -51,6 +51,8 @@ class Job(Value):
     submit: SubmitState | None = None
     provider_task_id: str | None = None
     intended_at: datetime | None = None
+    unclear_at: datetime | None = None
+    """When it became known that nobody knows how the call ended: it had been made by then, if at all."""
     submitted_at: datetime | None = None
     due_at: datetime | None = None
     confirm_until: datetime | None = None
@@ -94,6 +96,7 @@ class Job(Value):
             {
                 "provider": self.offer.provider,
                 "model": self.offer.model,
+                "terms": dict(self.offer.terms),
                 "request": self.request.model_dump(mode="json"),
             }
         )
@@ -135,6 +138,7 @@ class Job(Value):
             return None
         return Question(
             job_id=self.job_id,
+            kind=self.kind,
             attempt=self.attempt,
             call=self.postponed,
             provider=self.offer.provider,
@@ -168,15 +172,24 @@ class Job(Value):
             case JobStillRunning():
                 return this_call and event.progress is not None and event.progress > (self.progress or 0.0)
             case JobPostponed() | JobFailed():
-                return this_call
+                return this_call and self._is_still(event.submit)
             case JobStopped():
-                return this_call and self.status is JobStatus.CANCELLED
+                return this_call and self._is_still(event.submit) and self.status is JobStatus.CANCELLED
             case JobSucceeded():
                 return True
             case PollNow():
                 return False
             case _:
                 assert_never(event)
+
+    def _is_still(self, told_of: SubmitState | None) -> bool:
+        """Tell whether the end of a call that was known as *told_of* is one of the call as it is known now.
+
+        A search that ends late must not throw away a task that was found meanwhile.
+        """
+        if told_of in _UNCLEAR:
+            return self.submit in _UNCLEAR
+        return (told_of is SubmitState.ACCEPTED) is (self.submit is SubmitState.ACCEPTED)
 
     def _applied(self, event: JobEvent) -> Self:
         match event:
@@ -190,7 +203,9 @@ class Job(Value):
             case JobSubmitted():
                 return self._accepted(event.provider_task_id, event.occurred_at)
             case SubmitOutcomeUnknown():
-                return self._become(JobStatus.RUNNING, submit=SubmitState.UNKNOWN)
+                return self._become(
+                    JobStatus.RUNNING, submit=SubmitState.UNKNOWN, unclear_at=event.occurred_at
+                )
             case SubmitUnresolved():
                 return self._become(
                     JobStatus.RUNNING, submit=SubmitState.NEEDS_CONFIRMATION, confirm_until=event.until
@@ -223,10 +238,10 @@ class Job(Value):
                     submitted_at=event.occurred_at,
                 )
             case SubmitOutcomeUnknown():
-                return self._changed(submit=SubmitState.UNKNOWN)
+                return self._changed(submit=SubmitState.UNKNOWN, unclear_at=event.occurred_at)
             case JobSucceeded():
                 return self._changed(output=event.output, source=event.source, progress=1.0)
-            case JobFailed(error_code=code) if code in _GIVEN_UP:
+            case JobFailed(error_code=code, taken_back=False) if code in _GIVEN_UP:
                 return self._changed(written_off=True)
             case JobStopped(billed=True) | SubmitUnresolved():
                 return self._changed(written_off=True)
@@ -266,6 +281,8 @@ class Job(Value):
 
     def again(self, wanted: "Job") -> Self:
         """Return the next attempt, which does what *wanted* asks, and remembers what this one cost."""
+        if self.status is not JobStatus.QUEUED:
+            moved(JOB_TRANSITIONS, self.status, JobStatus.QUEUED, subject=f"job {self.job_id}")
         return type(self).model_validate(
             wanted.model_copy(
                 update={"attempt": self.attempt + 1, "earlier": self.tally, "version": self.version + 1}
@@ -291,7 +308,11 @@ class Job(Value):
 
     def _accepted(self, task_id: str, at: datetime) -> Self:
         return self._become(
-            JobStatus.RUNNING, submit=SubmitState.ACCEPTED, provider_task_id=task_id, submitted_at=at
+            JobStatus.RUNNING,
+            submit=SubmitState.ACCEPTED,
+            provider_task_id=task_id,
+            submitted_at=at,
+            confirm_until=None,
         )
 
     def _called_again(self, due_at: datetime | None, **changes: object) -> Self:
@@ -301,6 +322,7 @@ class Job(Value):
             provider_task_id=None,
             submitted_at=None,
             confirm_until=None,
+            unclear_at=None,
             due_at=due_at,
             postponed=self.postponed + 1,
             **changes,

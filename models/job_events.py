@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from models.errors import ErrorCode
+from models.lifecycle import SubmitState
 from models.values import Value
 from models.work import Output, Source
 
@@ -19,6 +20,8 @@ class _JobEvent(Value):
     attempt: int
     call: int = 0
     """How many calls of this attempt were postponed before the one that this event is about."""
+    submit: SubmitState | None = None
+    """What was known of that call when this was learned: it says nothing against what is known by now."""
     occurred_at: datetime
 
 

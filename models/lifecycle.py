@@ -107,9 +107,9 @@ JOB_TRANSITIONS: Final[Mapping[JobStatus, frozenset[JobStatus]]] = MappingProxyT
                 JobStatus.CANCELLED,
             }
         ),
-        JobStatus.SUCCEEDED: frozenset(),
+        JobStatus.SUCCEEDED: frozenset({JobStatus.QUEUED}),  # wanted in other words
         JobStatus.FAILED: frozenset({JobStatus.QUEUED}),
-        JobStatus.CANCELLED: frozenset({JobStatus.QUEUED}),
+        JobStatus.CANCELLED: frozenset(),
     }
 )
 

@@ -10,8 +10,11 @@ from models.errors import ErrorCode
 RECONCILE_SECONDS: Final = 20.0
 """Seconds between two looks into a provider's list for a lost task."""
 
-GRACE_SECONDS: Final = 120.0
-"""How long a provider's list may lag: only after that is a task that it does not show surely not there."""
+GRACE_SECONDS: Final = 240.0
+"""How long an order may be under way and a provider's list may lag, two minutes each.
+
+Only so long after it became unclear is a task that the list does not show surely not there.
+"""
 
 CONFIRM_SECONDS: Final = 86_400.0
 """How long a person has to decide about a call of which nothing tells whether it was accepted."""

@@ -175,9 +175,7 @@ class VideoProvider(Protocol):
 class Reconciler(Protocol):
     """A video provider with a list of its tasks, in which one that got lost can be found."""
 
-    async def candidates(
-        self, job: Job, submitted_after: datetime, *, taken: Collection[str] = ()
-    ) -> Reconciled:
+    async def candidates(self, job: Job, *, taken: Collection[str] = ()) -> Reconciled:
         """Find the task of *job*; those that are *taken* belong to other jobs. Raises `ProviderFailure`."""
         ...
 
@@ -294,8 +292,8 @@ class JobQueue(Protocol):
         """Look at *job* at once, as there may be news of it, under that task id where the hint names one."""
         ...
 
-    def drop(self, job_id: str, /) -> None:
-        """Stop working on the job."""
+    def drop(self, job: Job, /) -> None:
+        """Stop working on *job*, which is over."""
         ...
 
 

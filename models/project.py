@@ -31,7 +31,7 @@ from models.events import (
 from models.identifiers import CREDITS, FILM, scene_id
 from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus, moved
 from models.request import ProjectRequest
-from models.scene import Answer, Scene, film_command, scene_command
+from models.scene import Answer, Scene, film_command, scene_command, wants_of
 from models.values import Moment, Value
 from models.work import Tally
 
@@ -122,7 +122,7 @@ class Project(Value):
             case ProjectDelayed():
                 return self.with_parts(self.part(event.scene_id).model_copy(update={"delayed": moment}))
             case ConfirmationNeeded():
-                return self.with_parts(self.part(event.scene_id).wonder(event.question, moment))
+                return self.with_parts(self.part(event.scene_id).wonder(event, moment))
             case ConfirmationAnswered():
                 answer = Answer(
                     command_id=event.command_id,
@@ -144,14 +144,8 @@ class Project(Value):
                 )
                 target = ProjectState.GENERATING_SCENES if event.reason == "retry" else self.state
                 known = (*self.carried_out, event.command_id)[-_REMEMBERED:]
-                return self._enter(target).model_copy(
-                    update={
-                        "resumed": resumed,
-                        "request": event.request or self.request,
-                        "finished": None,
-                        "carried_out": known,
-                    }
-                )
+                project = self._enter(target).rewritten(event.request or self.request)
+                return project.model_copy(update={"resumed": resumed, "finished": None, "carried_out": known})
             case ProjectCompleted():
                 return self._end(ProjectState.COMPLETED, moment).with_parts(self.film.finish(event, moment))
             case ProjectFailed() if event.scene_id == FILM:
@@ -242,6 +236,18 @@ class Project(Value):
             spent_usd=round(tally.spent_usd, 6),
             saved_usd=round(tally.saved_usd + kept.spent_usd - kept.orphaned_usd, 6),
         )
+
+    def rewritten(self, request: ProjectRequest) -> Self:
+        """Return the project with *request*, and without the assets that it wants otherwise."""
+        if request == self.request:
+            return self
+        scenes = tuple(
+            scene
+            if scene.status is SceneStatus.COMPLETED
+            else scene.rewritten(wants_of(before, self.request), wants_of(after, request))
+            for scene, before, after in zip(self.scenes, self.request.scenes, request.scenes, strict=True)
+        )
+        return self.model_copy(update={"request": request, "scenes": scenes})
 
     def _enter(self, state: ProjectState) -> Self:
         if state is self.state:

@@ -19,6 +19,8 @@ class _SceneResult(Value):
     finished_jobs: int = 0
     revision: int = 0
     """Grows with every change to the jobs of the scene."""
+    asking: tuple[str, ...] = ()
+    """The jobs that wait for a person's decision."""
     progress: float = 0.0
     """From 0 to 1, over all assets of the scene."""
 

@@ -5,7 +5,14 @@ from typing import Self, assert_never
 
 from models.commands import RequestScene, Want
 from models.errors import ErrorCode
-from models.events import ProjectCompleted, ProjectFailed, SceneCompleted, SceneFailed, SceneProgressed
+from models.events import (
+    ConfirmationNeeded,
+    ProjectCompleted,
+    ProjectFailed,
+    SceneCompleted,
+    SceneFailed,
+    SceneProgressed,
+)
 from models.identifiers import FILM, fingerprint
 from models.lifecycle import SCENE_TRANSITIONS, SceneStatus, moved
 from models.request import USUAL_CLIP_SECONDS, ProjectRequest, SceneRequest, Visual
@@ -37,8 +44,22 @@ class Asked(Value):
     """A question about a paid call of the scene, when it was asked, and its answer where there is one."""
 
     question: Question
+    revision: int = 0
     moment: Moment
     answer: Answer | None = None
+    closed: bool = False
+    """The job went on without an answer, as when a webhook named its task."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody still waits for the answer."""
+        return self.answer is None and not self.closed
+
+    def while_asking(self, jobs: tuple[str, ...]) -> Self:
+        """Return this where only *jobs* wait for an answer."""
+        if self.question.job_id in jobs or not self.is_open:
+            return self
+        return self.model_copy(update={"closed": True})
 
 
 class Scene(Value):
@@ -82,6 +103,7 @@ class Scene(Value):
                 "progress": event.progress,
                 "finished_jobs": event.finished_jobs,
                 "revision": event.revision,
+                "asked": tuple(each.while_asking(event.asking) for each in self.asked),
                 "assets": event.assets,
                 "tally": event.tally,
             }
@@ -107,9 +129,12 @@ class Scene(Value):
             case _:
                 assert_never(event)
 
-    def wonder(self, question: Question, moment: Moment) -> Self:
-        """Return the scene with a *question* for a person."""
-        return self.model_copy(update={"asked": (*self.asked, Asked(question=question, moment=moment))})
+    def wonder(self, event: ConfirmationNeeded, moment: Moment) -> Self:
+        """Return the scene with a question for a person."""
+        asked = Asked(question=event.question, revision=event.revision, moment=moment)
+        return self.model_copy(
+            update={"asked": (*self.asked, asked), "revision": max(self.revision, event.revision)}
+        )
 
     def answer(self, job_id: str, answer: Answer) -> Self:
         """Return the scene with the question about the job answered."""
@@ -117,7 +142,7 @@ class Scene(Value):
             update={
                 "asked": tuple(
                     each.model_copy(update={"answer": answer})
-                    if each.question.job_id == job_id and each.answer is None
+                    if each.question.job_id == job_id and each.is_open
                     else each
                     for each in self.asked
                 )
@@ -130,7 +155,16 @@ class Scene(Value):
         if self.status is not SceneStatus.IN_PROGRESS:
             return ()
         latest = {each.question.job_id: each for each in self.asked}
-        return tuple(each.question for each in latest.values() if each.answer is None)
+        return tuple(each.question for each in latest.values() if each.is_open)
+
+    def rewritten(self, before: tuple[Want, ...], after: tuple[Want, ...]) -> Self:
+        """Return the scene without the assets that are wanted otherwise *after* a change than *before*."""
+        known = [want.request for want in before]
+        assets = self.assets
+        for want in after:
+            if want.request not in known:
+                assets = assets.without(want.kind)
+        return self.model_copy(update={"assets": assets})
 
     def settle(self, tally: Tally, revision: int, moment: Moment) -> Self:
         """Return the scene, which is over, with what it has really cost."""

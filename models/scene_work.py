@@ -78,7 +78,8 @@ def exceeds_budget(job: Job, all_jobs: Iterable[Job]) -> bool:
 
 def is_worth_a_fallback(job: Job) -> bool:
     """Tell whether another provider may be asked: this one surely took nothing, and cannot be had."""
-    return job.status is JobStatus.FAILED and job.stands_in_for is None and job.error_code in _UNAVAILABLE
+    took_nothing = job.status is JobStatus.FAILED and job.submit is not SubmitState.ACCEPTED
+    return took_nothing and job.stands_in_for is None and job.error_code in _UNAVAILABLE
 
 
 def result_of(jobs: Sequence[Job]) -> SceneResult | None:
@@ -108,11 +109,12 @@ def delay_of(jobs: Sequence[Job]) -> SceneResult | None:
     return results.SceneDelayed.model_validate(_standing(jobs, current)) if current else None
 
 
-def doubt_of(job: Job) -> SceneResult | None:
-    """Tell what a person must decide for *job* to go on, if anything."""
+def doubt_of(job: Job, jobs: Sequence[Job]) -> SceneResult | None:
+    """Tell what a person must decide for *job*, one of the *jobs* of its scene, to go on, if anything."""
     if job.question is None:
         return None
-    return results.SceneUnclear.model_validate({**_standing([job], [job]), "question": job.question})
+    current = [each for each in jobs if each.scene_attempt == job.scene_attempt]
+    return results.SceneUnclear.model_validate({**_standing(jobs, current), "question": job.question})
 
 
 def _standing(jobs: Sequence[Job], current: Sequence[Job]) -> dict[str, object]:
@@ -128,5 +130,6 @@ def _standing(jobs: Sequence[Job], current: Sequence[Job]) -> dict[str, object]:
         "tally": sum((job.tally for job in jobs), Tally()),
         "finished_jobs": sum(job.finished for job in current),
         "revision": sum(job.version for job in jobs),
+        "asking": tuple(job.job_id for job in jobs if job.question is not None),
         "progress": sum(1.0 if job.finished else job.progress or 0.0 for job in current) / len(current),
     }

@@ -1,5 +1,6 @@
 """What is asked of a provider, and what comes back: the requests, the outputs, and what they cost."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, Self, assert_never
@@ -129,6 +130,20 @@ class Assets(Value):
             case _:
                 assert_never(kind)
 
+    def without(self, kind: JobKind) -> Self:
+        """Return these assets without that of a job of *kind*."""
+        match kind:
+            case JobKind.IMAGE:
+                return self.model_copy(update={"image_url": None})
+            case JobKind.CLIP:
+                return self.model_copy(update={"clip_url": None})
+            case JobKind.SPEECH:
+                return self.model_copy(update={"audio_url": None, "captions_url": None, "seconds": None})
+            case JobKind.RENDER:
+                return self.model_copy(update={"video_url": None, "report_url": None, "seconds": None})
+            case _:
+                assert_never(kind)
+
 
 class Tally(Value):
     """What a piece of work has cost so far: counts of jobs, and US dollars."""
@@ -156,11 +171,27 @@ class Tally(Value):
 
 
 class Offer(Value):
-    """Who makes assets of one kind: names of provider and model, and the price of a call in US dollars."""
+    """Who makes assets of one kind: names of provider and model, and the price of a call in US dollars.
+
+    `provider` is the name of the account, `endpoint` and `list_endpoint` are where it is reached, and `terms`
+    what else is ordered, such as the resolution. All of it is frozen in the row of a job.
+    """
 
     provider: str
     model: str
     cost_usd: float = 0.0
+    endpoint: str = ""
+    list_endpoint: str = ""
+    terms: Mapping[str, str] = {}
+
+    def is_as(self, other: "Offer") -> bool:
+        """Tell whether both order the same at the same place, at whatever price."""
+        return (self.endpoint, self.list_endpoint, self.model, self.terms) == (
+            other.endpoint,
+            other.list_endpoint,
+            other.model,
+            other.terms,
+        )
 
 
 class Decision(StrEnum):
@@ -179,6 +210,7 @@ class Question(Value):
     """
 
     job_id: str
+    kind: JobKind
     attempt: int
     call: int
     provider: str

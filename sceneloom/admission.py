@@ -1,17 +1,20 @@
 """Decides whether a request may become a project: by its words, and by what there is to make it with."""
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from models.checks import Draft, draft_request
+from models.commands import Want
 from models.faults import Fault, Place, fault, shown
 from models.ports import Offers
 from models.request import ProjectRequest
-from models.scene import estimated_cost
+from models.scene import estimated_cost, wants_of
 from models.spelling import nearest
+from models.work import ClipRequest, JobKind
 from sceneloom.pictures import broken_picture
+from sceneloom.providers.catalogue import Misfit
 from sceneloom.request_file import load
 
 __all__ = ["Admission", "Voices", "load"]
@@ -45,11 +48,17 @@ class Admission:
         known_providers: Mapping[str, Collection[str]],
         is_stored: Callable[[str], bool],
         offers: Offers | None = None,
+        misfits: Callable[[Want], Iterable[Misfit]] = lambda _: (),
+        why_unknown: Callable[[str, str], str | None] = lambda *_: None,
+        is_local: Callable[[Want], bool] = lambda _: True,
     ) -> None:
         self._voices = voices
         self._known_providers = known_providers
         self._is_stored = is_stored
         self._offers = offers
+        self._misfits = misfits
+        self._why_unknown = why_unknown
+        self._is_local = is_local
 
     def check(self, raw: object, *, folder: Path | None) -> ProjectRequest:
         """Return *raw* as a request. Raises `RequestRefused` with all its faults.
@@ -63,6 +72,7 @@ class Admission:
                 *self._provider_faults(draft),
                 *self._voice_faults(draft),
                 *self._picture_faults(draft, folder),
+                *self._model_faults(draft),
                 *self._price_faults(draft),
             ]
         )
@@ -77,8 +87,30 @@ class Admission:
                 if name not in known:
                     near = nearest(name, known)
                     advice = f"did you mean {near}?" if near else f"there is {', '.join(known) or 'none'}"
-                    text = f"is {shown(name)}, and no such provider is set up; {advice}"
-                    yield fault((*place, kind), "unknown_provider", text)
+                    why = self._why_unknown(name, kind) or f"no such provider is set up; {advice}"
+                    yield fault((*place, kind), "unknown_provider", f"is {shown(name)}, and {why}")
+
+    def _model_faults(self, draft: Draft) -> Iterator[Fault]:
+        """Find what the chosen models cannot do; what is the project's is told once for all scenes."""
+        told = set[Place]()
+        for index, scene in enumerate(draft.request.scenes):
+            for want in wants_of(scene, draft.request):
+                for misfit in self._misfits(want):
+                    of_project = misfit.field in ProjectRequest.model_fields
+                    place: Place = (misfit.field,) if of_project else ("scenes", index, misfit.field)
+                    if place not in told and draft.tells(place):
+                        told.add(place)
+                        yield fault(place, misfit.rule, f"{misfit.text}{self._nearest(want, misfit)}")
+
+    def _nearest(self, want: Want, misfit: Misfit) -> str:
+        """Say what comes nearest, and its price where it has one."""
+        if not isinstance(misfit.nearest, ClipRequest):
+            return ""
+        nearest_one = f"; the nearest is {misfit.nearest.duration_seconds:g}"
+        if self._offers is None:
+            return nearest_one
+        offer = self._offers.offer_for(want.model_copy(update={"request": misfit.nearest}))
+        return f"{nearest_one}, for ${offer.cost_usd:.2f}" if offer.cost_usd else nearest_one
 
     def _price_faults(self, draft: Draft) -> Iterator[Fault]:
         most = draft.request.max_cost_usd
@@ -95,13 +127,19 @@ class Admission:
             if scene.narration and not self._voices.has_words(scene.narration):
                 text = "holds no words to speak; write some, or leave it out"
                 yield fault(("scenes", index, "narration"), "nothing_to_speak", text)
-        if not draft.tells(("language",)):
+        if not (draft.tells(("language",)) and self._is_spoken_here(request)):
             return
         voice, found = self._chosen_voice(request)
         if found:
             yield found
         elif draft.tells(("voice",)):
             yield from self._unspeakable(request, voice)
+
+    def _is_spoken_here(self, request: ProjectRequest) -> bool:
+        """Tell whether any narration is spoken by our own voices; those of a service are its own affair."""
+        wants = [want for scene in request.scenes for want in wants_of(scene, request)]
+        speakers = [want for want in wants if want.kind is JobKind.SPEECH]
+        return not speakers or any(map(self._is_local, speakers))
 
     def _chosen_voice(self, request: ProjectRequest) -> tuple[Any, Fault | None]:
         place: Place = ("language",)

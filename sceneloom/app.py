@@ -30,7 +30,7 @@ from sceneloom.logs import configure_logging
 from sceneloom.monitoring.serving import require_free
 from sceneloom.monitoring.stages import StageTimes
 from sceneloom.monitoring.vitals import Load, Vitals
-from sceneloom.outside import Outside, for_worker
+from sceneloom.outside import Outside, connect_worker
 from sceneloom.publisher import TopicPublisher
 from sceneloom.runner import JobRunner
 from sceneloom.settings import Settings
@@ -60,7 +60,7 @@ from tables.projects import ProjectTable
 
 def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     """Build one app with its own topics, tables and agents; nothing is started."""
-    outside = outside or for_worker(settings)
+    outside = outside or connect_worker(settings)
     traces = outside.traces
     app = faust.App(app_name(settings), **_faust_settings(settings))
     delivery = Delivery(

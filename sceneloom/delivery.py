@@ -41,6 +41,8 @@ class DurableTable(faust.Table):  # type: ignore[type-arg]  # faust.Table is not
 
     watch: Callable[[asyncio.Future[Any], str], None]
     version_of: Callable[[bytes], int] | None = None
+    recoveries: int = 0
+    """How often rows were read from the changelog, which nobody wrote here."""
     _versions: dict[bytes, int] | None = None
 
     def apply_changelog_batch(self, batch: Iterable[EventT[Any]]) -> None:
@@ -62,6 +64,7 @@ class DurableTable(faust.Table):  # type: ignore[type-arg]  # faust.Table is not
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         """Forget what only recovery needs."""
         self._versions = None
+        self.recoveries += 1
         await super().on_recovery_completed(active_tps, standby_tps)
 
     def send_changelog(self, *args: Any, **options: Any) -> FutureMessage:

@@ -1,8 +1,9 @@
 """Everything that leaves the process, made from the settings: the part that tests replace."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 
 import httpx
@@ -12,6 +13,7 @@ from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
 from sceneloom.credits.http import HttpLedger
+from sceneloom.deals import ProviderMisset, why_unknown
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers import voices
 from sceneloom.providers.motion import Motion
@@ -32,6 +34,17 @@ Closer = Callable[[], Awaitable[None]]
 
 OFFLINE_POLLS: Final = (0.5,) * 240
 """A local clip is looked at twice a second."""
+
+
+OFFLINE: Final[Mapping[JobKind, Offer]] = MappingProxyType(
+    {
+        JobKind.IMAGE: Offer(provider="storyboard", model="storyboard-1"),
+        JobKind.SPEECH: Offer(provider="offline", model="voices-1"),
+        JobKind.CLIP: Offer(provider="motion", model="motion-1"),
+        JobKind.RENDER: Offer(provider="ffmpeg", model="film-1"),
+    }
+)
+"""Who needs no network and no keys."""
 
 
 class SystemClock:
@@ -64,21 +77,21 @@ def offline_suppliers(
     return [
         Supplier(
             kind=JobKind.IMAGE,
-            offer=Offer(provider="storyboard", model="storyboard-1"),
+            offer=OFFLINE[JobKind.IMAGE],
             maker=PictureMaker(provider=Storyboard(drawing), assets=assets, fetch=fetch),
             repeatable=True,
             parallel=settings.parallel_images,
         ),
         Supplier(
             kind=JobKind.SPEECH,
-            offer=Offer(provider="offline", model="voices-1"),
+            offer=OFFLINE[JobKind.SPEECH],
             maker=SpeechMaker(provider=OfflineSpeech(speaking), assets=assets),
             repeatable=True,
             parallel=settings.parallel_speech,
         ),
         Supplier(
             kind=JobKind.CLIP,
-            offer=Offer(provider="motion", model="motion-1"),
+            offer=OFFLINE[JobKind.CLIP],
             maker=ClipMaker(provider=motion, assets=assets),
             repeatable=True,
             parallel=settings.parallel_clips,
@@ -86,7 +99,7 @@ def offline_suppliers(
         ),
         Supplier(
             kind=JobKind.RENDER,
-            offer=Offer(provider="ffmpeg", model="film-1"),
+            offer=OFFLINE[JobKind.RENDER],
             maker=FilmMaker(
                 renderer=renderer, assets=assets, workspace=settings.data_folder.resolve() / "work"
             ),
@@ -97,7 +110,7 @@ def offline_suppliers(
 
 
 def connect(settings: Settings) -> Outside:
-    """Make the real adapters that *settings* describe. Raises `ValueError` for a half-set provider."""
+    """Make the real adapters that *settings* describe. Raises `ProviderMisset` for one that cannot work."""
     clock = SystemClock()
     assets = open_assets(settings.asset_location, public_url=settings.assets_public_url or None)
     drawing = Studio(children=settings.parallel_images)
@@ -124,17 +137,29 @@ def connect(settings: Settings) -> Outside:
     )
 
 
+def connect_worker(settings: Settings) -> Outside:
+    """Connect as `connect` does, with traces where OTEL_* asks for them.
+
+    Raises `ProviderMisset` too where a provider that is chosen is not there.
+    """
+    outside = connect(settings)
+    chosen = {"PROVIDER": usual_providers(settings), "FALLBACK": fallback_providers(settings)}
+    for role, names in chosen.items():
+        for kind, name in names.items():
+            known = outside.workshop.names(kind)
+            if name not in known:
+                there = ", ".join(sorted(known))
+                why = why_unknown(name, kind) or f"there is no provider {name}; there is {there}"
+                raise ProviderMisset(f"SCENELOOM_{kind.upper()}_{role}: {why}")
+    traces = from_environment()
+    return replace(outside, traces=traces, closers=(*outside.closers, traces.close))
+
+
 def credit_ledger(settings: Settings, client: httpx.AsyncClient, clock: Clock) -> CreditLedger | None:
-    """Return the ledger that another company keeps, if it does. Raises `ValueError` for a wrong address."""
+    """Return the ledger that another company keeps, if it does."""
     if settings.credits != "http":
         return None
     return HttpLedger(client, base_url=settings.credits_url, key=settings.credits_key, clock=clock)
-
-
-def for_worker(settings: Settings) -> Outside:
-    """Make what `connect` makes, with traces where OTEL_* asks for them. Raises `ValueError`, too."""
-    made, traces = connect(settings), from_environment()
-    return replace(made, traces=traces, closers=(*made.closers, traces.close))
 
 
 def without_store(settings: Settings) -> Outside:
@@ -153,6 +178,9 @@ def create_admission(workshop: Workshop, assets: AssetStore) -> admission.Admiss
         known_providers={kind: workshop.names(kind) for kind in JobKind},
         is_stored=assets.owns,
         offers=workshop,
+        misfits=workshop.misfits,
+        why_unknown=why_unknown,
+        is_local=workshop.is_local,
     )
 
 

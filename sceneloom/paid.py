@@ -1,7 +1,11 @@
-"""The suppliers that cost money: there when their keys are set, and never called twice by themselves."""
+"""The suppliers that cost money: there when their accounts are, and never called twice by themselves."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
 
 import httpx
 
@@ -9,120 +13,116 @@ from models.policy import RARE_POLLS
 from models.ports import AssetStore, Clock
 from models.work import JobKind, Offer
 from sceneloom.callbacks import callback_url
-from sceneloom.providers.ark import PLAIN, TIERS, Ark
-from sceneloom.providers.fal import Fal
-from sceneloom.providers.openai import OpenAIImages, OpenAISpeech
+from sceneloom.deals import Deal, ProviderMisset, deals
+from sceneloom.providers.connection import Connection
 from sceneloom.providers.orders import Callback
 from sceneloom.settings import Settings
 from sceneloom.workshop.makers import ClipMaker, PictureMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.supplier import Maker, TaskMaker
 from sceneloom.workshop.workshop import Supplier
 
 
 def paid_suppliers(
     settings: Settings, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock
 ) -> Iterator[Supplier]:
-    """Return the suppliers whose keys are set. Raises `ValueError`, naming what a half-set one lacks."""
-    if settings.ark_key.get_secret_value():
-        yield _ark(settings, assets, client, clock)
-    if settings.fal_key.get_secret_value():
-        yield _fal(settings, assets, client, clock)
-    if settings.openai_key.get_secret_value():
-        yield from _openai(settings, assets, client, clock)
+    """Return a supplier for each deal. Raises `ProviderMisset` for an account that cannot work."""
+    for deal in deals(settings, clock.now().date()):
+        callback = _callback(settings, deal)
+        to = replace(connection(deal, assets, client=client, clock=clock), callback=callback)
+        build = partial(_maker, deal, to, settings.allow_private_downloads)
+        offer = _offer(deal, to)
+        try:
+            maker = build(offer)
+        except ValueError as error:
+            raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_KEY: {error}") from error
+        yield Supplier(
+            kind=deal.kind,
+            offer=offer,
+            maker=maker,
+            rebuild=build,
+            repeatable=False,
+            parallel=settings.parallel_paid,
+            per_minute=settings.paid_per_minute,
+            poll_schedule=RARE_POLLS if callback else deal.service.entry.polls,
+            deadline_seconds=deal.deadline_seconds,
+            usd_per_second=deal.price.second,
+            usd_per_letter=deal.price.letter,
+            limits=deal.known,
+        )
 
 
-def _ark(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, clock: Clock) -> Supplier:
-    callback = _callback(settings, "ark")
-    tier = TIERS[settings.ark_service_tier]
-    ark = Ark(
+def _offer(deal: Deal, to: Connection) -> Offer:
+    """Return what a job freezes in its row, so that a change of the settings does not touch it."""
+    terms = {"resolution": to.resolution, "tier": to.tier, "voice": to.voice}
+    return Offer(
+        provider=deal.name,
+        model=deal.model,
+        cost_usd=deal.price.call,
+        endpoint=to.url,
+        list_endpoint=to.list_url,
+        terms={name: term for name, term in terms.items() if term},
+    )
+
+
+def _maker(deal: Deal, to: Connection, allow_private: bool, offer: Offer) -> Maker | TaskMaker:  # noqa: FBT001 -- for partial
+    """Make what orders as *offer* says, with the key that the account has now."""
+    frozen = replace(
+        to,
+        model=offer.model,
+        url=offer.endpoint or to.url,
+        list_url=offer.list_endpoint or to.list_url,
+        resolution=offer.terms.get("resolution", ""),
+        tier=offer.terms.get("tier", ""),
+        voice=offer.terms.get("voice", ""),
+    )
+    provider = deal.service.adapters[deal.kind](frozen)
+    return _MAKERS[deal.kind](provider, deal, to.assets, allow_private)
+
+
+def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> Connection:
+    """Return the way to the provider of *deal*."""
+    entry, account = deal.service.entry, deal.account
+    return Connection(
+        entry=entry,
         client=client,
-        key=settings.ark_key,
+        key=account.key,
         clock=clock,
         assets=assets,
-        cost_usd=0.0,
-        base_url=settings.ark_url,
-        options={**PLAIN, **tier},
-        callback=callback,
-    )
-    return Supplier(
-        kind=JobKind.CLIP,
-        offer=Offer(provider="ark", model=settings.ark_model),
-        maker=ClipMaker(provider=ark, assets=assets, allow_private=settings.allow_private_downloads),
-        repeatable=False,
-        parallel=settings.parallel_paid,
-        per_minute=settings.paid_per_minute,
-        poll_schedule=RARE_POLLS if callback else ark.capabilities.poll_schedule,
-        deadline_seconds=tier.get("execution_expires_after", 0.0),
-        usd_per_second=settings.ark_usd_per_second,
+        url=account.url or entry.url,
+        list_url=account.list_url or entry.list_url,
+        model=deal.model,
+        resolution=deal.resolution,
+        voice=account.voice,
+        tier=deal.tier,
+        cost_usd=deal.price.call,
     )
 
 
-def _fal(settings: Settings, assets: AssetStore, client: httpx.AsyncClient, clock: Clock) -> Supplier:
-    if not settings.fal_model:
-        raise ValueError("SCENELOOM_FAL_MODEL: name the model at fal, as in OWNER/APP/text-to-video")
-    callback = _callback(settings, "fal")
-    fal = Fal(
-        client=client,
-        key=settings.fal_key,
-        clock=clock,
-        assets=assets,
-        cost_usd=0.0,
-        base_url=settings.fal_url,
-        callback=callback,
-    )
-    return Supplier(
-        kind=JobKind.CLIP,
-        offer=Offer(provider="fal", model=settings.fal_model),
-        maker=ClipMaker(provider=fal, assets=assets, allow_private=settings.allow_private_downloads),
-        repeatable=False,
-        parallel=settings.parallel_paid,
-        per_minute=settings.paid_per_minute,
-        poll_schedule=RARE_POLLS if callback else fal.capabilities.poll_schedule,
-        usd_per_second=settings.fal_usd_per_second,
-    )
-
-
-def _callback(settings: Settings, provider: str) -> Callback | None:
-    """Return what names the address for each call at *provider*, None where webhooks are off."""
-    if not settings.webhook_url:
+def _callback(settings: Settings, deal: Deal) -> Callback | None:
+    """Return what names the address for each call, None where webhooks are off or cannot be proven."""
+    sender = deal.service.entry.capabilities.sender
+    proven = sender != "standard" or settings.standard_webhook_secret.get_secret_value()
+    if not (settings.webhook_url and sender and proven):
         return None
-    return partial(callback_url, settings.webhook_url, settings.webhook_secret, provider)
+    return partial(callback_url, settings.webhook_url, settings.webhook_secret, sender)
 
 
-def _openai(
-    settings: Settings, assets: AssetStore, client: httpx.AsyncClient, clock: Clock
-) -> Iterator[Supplier]:
-    images = OpenAIImages(
-        client=client,
-        key=settings.openai_key,
-        clock=clock,
-        cost_usd=settings.openai_image_usd,
-        model=settings.openai_image_model,
-        base_url=settings.openai_url,
-    )
-    fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
-    yield Supplier(
-        kind=JobKind.IMAGE,
-        offer=Offer(provider="openai", model=settings.openai_image_model, cost_usd=settings.openai_image_usd),
-        maker=PictureMaker(provider=images, assets=assets, fetch=fetch),
-        repeatable=False,
-        parallel=settings.parallel_paid,
-        per_minute=settings.paid_per_minute,
-    )
-    speech = OpenAISpeech(
-        client=client,
-        key=settings.openai_key,
-        clock=clock,
-        cost_usd=settings.openai_speech_usd,
-        model=settings.openai_speech_model,
-        base_url=settings.openai_url,
-    )
-    yield Supplier(
-        kind=JobKind.SPEECH,
-        offer=Offer(
-            provider="openai", model=settings.openai_speech_model, cost_usd=settings.openai_speech_usd
-        ),
-        maker=SpeechMaker(provider=speech, assets=assets),
-        repeatable=False,
-        parallel=settings.parallel_paid,
-        per_minute=settings.paid_per_minute,
-    )
+def _clips(provider: Any, deal: Deal, assets: AssetStore, allow_private: bool) -> TaskMaker:  # noqa: FBT001 -- all makers alike
+    lines = re.fullmatch(r"(\d+)[pP]", deal.resolution)
+    short_side = int(lines[1]) if lines else None
+    return ClipMaker(provider=provider, assets=assets, allow_private=allow_private, short_side=short_side)
+
+
+def _pictures(provider: Any, _deal: Deal, assets: AssetStore, allow_private: bool) -> Maker:  # noqa: FBT001 -- all makers alike
+    fetch = fetch_from(assets, allow_private=allow_private)
+    return PictureMaker(provider=provider, assets=assets, fetch=fetch)
+
+
+def _speech(provider: Any, _deal: Deal, assets: AssetStore, _allow_private: bool) -> Maker:  # noqa: FBT001 -- all makers alike
+    return SpeechMaker(provider=provider, assets=assets)
+
+
+_Hire = Callable[[Any, Deal, AssetStore, bool], Maker | TaskMaker]
+_MAKERS: Final[Mapping[JobKind, _Hire]] = MappingProxyType(
+    {JobKind.CLIP: _clips, JobKind.IMAGE: _pictures, JobKind.SPEECH: _speech}
+)

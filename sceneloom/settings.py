@@ -1,11 +1,21 @@
 """What an operator may set: by environment (`SCENELOOM_*`), `.env` or a flag. Read once, at the edge."""
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from sceneloom.accounts import Account, AccountsSource
 
 SHORTEST_SECRET: Final = 32
 """Characters that a secret of our own must have at least."""
@@ -73,7 +83,10 @@ class Settings(BaseSettings):
         default=120, ge=0, le=60_000, description="Calls to one paid provider in a minute; 0 is no limit."
     )
     list_grace_seconds: float = Field(
-        default=120.0, ge=0, le=3600, description="How long a provider's list of tasks may lag."
+        default=240.0,
+        ge=0,
+        le=3600,
+        description="How long an order may be under way, and a provider's list of tasks may lag.",
     )
     confirm_seconds: float = Field(
         default=86_400.0,
@@ -84,41 +97,15 @@ class Settings(BaseSettings):
     image_fallback: str = Field(default="", description="Who makes pictures where that provider is away.")
     speech_fallback: str = Field(default="", description="Who speaks where that provider is away.")
     clip_fallback: str = Field(default="", description="Who makes clips where that provider is away.")
-    ark_key: SecretStr = Field(
-        default=SecretStr(""), description="Key of BytePlus or Volcengine Ark (Seedance)."
-    )
-    ark_url: str = Field(
-        default="https://ark.ap-southeast.bytepluses.com/api/v3", description="Where Ark is."
-    )
-    ark_model: str = Field(
-        default="dreamina-seedance-2-0-260128", description="The model or endpoint at Ark."
-    )
-    ark_service_tier: Literal["default", "flex"] = Field(
-        default="default", description="Ark's service tier; flex is cheaper, and may take two days."
-    )
-    ark_usd_per_second: float = Field(
-        default=0.354, ge=0, description="What a second of clip costs at Ark, in US dollars."
-    )
-    fal_key: SecretStr = Field(default=SecretStr(""), description="Key of fal.")
-    fal_url: str = Field(default="https://queue.fal.run", description="Where fal's queue is.")
-    fal_model: str = Field(default="", description="The path of the model at fal, OWNER/APP/….")
-    fal_usd_per_second: float = Field(
-        default=0.682, ge=0, description="What a second of clip costs at fal, in US dollars."
-    )
-    openai_key: SecretStr = Field(default=SecretStr(""), description="Key of OpenAI.")
-    openai_url: str = Field(default="https://api.openai.com/v1", description="Where OpenAI is.")
-    openai_image_model: str = Field(default="gpt-image-2", description="The picture model at OpenAI.")
-    openai_image_usd: float = Field(
-        default=0.053, ge=0, description="What a picture at OpenAI costs, in US dollars."
-    )
-    openai_speech_model: str = Field(default="gpt-4o-mini-tts", description="The speech model at OpenAI.")
-    openai_speech_usd: float = Field(
-        default=0.015, ge=0, description="What a narration at OpenAI costs, in US dollars."
+    accounts: Mapping[str, Account] = Field(
+        default={}, description="Accounts at paid providers, as JSON; better SCENELOOM_NAME_KEY and its like."
     )
     credits: Literal["off", "table", "http"] = Field(
         default="off", description="Who keeps the credits of users: nobody, our own table, or CREDITS_URL."
     )
-    credits_url: str = Field(default="", description="Where another ledger of credits is, for CREDITS=http.")
+    credits_url: str = Field(
+        default="", validate_default=True, description="Where another ledger of credits is, for CREDITS=http."
+    )
     credits_key: SecretStr = Field(default=SecretStr(""), description="Key of that ledger.")
     webhook_url: str = Field(
         default="",
@@ -171,6 +158,22 @@ class Settings(BaseSettings):
                 raise ValueError("write kafka://HOST:PORT, with a comma between several servers")
         return value
 
+    @field_validator("credits_url")
+    @classmethod
+    def _is_address_of_ledger(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("credits") == "http":
+            address = urlsplit(value)
+            if address.scheme not in {"http", "https"} or not address.hostname:
+                raise ValueError("write the http:// or https:// address of the ledger")
+        return value
+
+    @field_validator("credits_key")
+    @classmethod
+    def _fits_a_header(cls, value: SecretStr) -> SecretStr:
+        if not re.fullmatch(r"[!-~]*", value.get_secret_value()):
+            raise ValueError("a key holds no spaces and no letters beyond ASCII: no HTTP header may")
+        return value
+
     @field_validator("webhook_url")
     @classmethod
     def _is_base_url(cls, value: str) -> str:
@@ -178,6 +181,8 @@ class Settings(BaseSettings):
         plain = not (parts.query or parts.fragment or parts.username or parts.password)
         if value and not (parts.scheme in {"https", "http"} and parts.hostname and plain):
             raise ValueError("write https://HOST[:PORT][/PATH], without a query and without a user")
+        if parts.scheme == "http" and parts.hostname not in {"127.0.0.1", "::1", "localhost"}:
+            raise ValueError("write https://: the address holds a token, which http:// shows to everybody")
         return value
 
     @field_validator("webhook_secret")
@@ -189,6 +194,24 @@ class Settings(BaseSettings):
         if 0 < length < SHORTEST_SECRET:
             raise ValueError(f"it has {length} characters; {SHORTEST_SECRET} random ones are needed")
         return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the accounts too, each variable beside the settings of the same place."""
+        del file_secret_settings
+        sources = [init_settings]
+        for place in (env_settings, dotenv_settings):
+            if isinstance(place, EnvSettingsSource | DotEnvSettingsSource):
+                sources.append(AccountsSource(settings_cls, place.env_vars))
+            sources.append(place)
+        return tuple(sources)
 
     @property
     def bootstrap(self) -> list[str]:

@@ -1,11 +1,11 @@
 """The latest attempt at each job."""
 
-import itertools
 from collections.abc import Collection, Iterator
 from typing import Any, cast
 
 from models.identifiers import FILM, job_id, scene_id
 from models.job import Job
+from models.request import MOST_SCENES
 from models.work import JobKind
 from sceneloom.topics import partition_of
 
@@ -19,6 +19,8 @@ class JobTable:
     def __init__(self, table: Any, *, partitions: int) -> None:
         self._table = table
         self._partitions = partitions
+        self._task_ids: set[str] = set()
+        self._indexed: object = None
 
     def get(self, job_id: str, /) -> Job | None:
         """Return the latest attempt at the job, or None where there is none."""
@@ -26,6 +28,8 @@ class JobTable:
 
     def put(self, job: Job, /) -> None:
         """Keep *job* as the latest; only while handling a message of its partition."""
+        if job.provider_task_id is not None:
+            self._task_ids.add(job.provider_task_id)
         self._table[job.job_id.encode()] = job
 
     def jobs(self, partitions: Collection[int], /) -> Iterator[Job]:
@@ -38,12 +42,9 @@ class JobTable:
                 yield job
 
     def jobs_of(self, project_id: str, /) -> Iterator[Job]:
-        """Return the jobs of one project: of its scenes, which are requested in order, and of its film."""
-        for number in itertools.count(1):
-            jobs = list(self._scene(project_id, scene_id(number)))
-            if not jobs:
-                break
-            yield from jobs
+        """Return the jobs of one project: of all scenes that it may have, and of its film."""
+        for number in range(1, MOST_SCENES + 1):
+            yield from self._scene(project_id, scene_id(number))
         yield from self._scene(project_id, FILM)
 
     def _scene(self, project_id: str, scene: str) -> Iterator[Job]:
@@ -53,6 +54,13 @@ class JobTable:
                 yield job
 
     def task_ids(self) -> set[str]:
-        """Return the provider task ids that jobs have, also those of partitions that have moved away."""
-        jobs = cast("list[Job]", list(self._table.values()))
-        return {job.provider_task_id for job in jobs if job.provider_task_id is not None}
+        """Return the provider task ids that jobs have or had, also of partitions that have moved away.
+
+        All rows are looked at once after each recovery, which brings rows that nobody put here.
+        """
+        recoveries = getattr(self._table, "recoveries", 0)
+        if recoveries != self._indexed:
+            jobs = cast("list[Job]", list(self._table.values()))
+            self._task_ids.update(job.provider_task_id for job in jobs if job.provider_task_id is not None)
+            self._indexed = recoveries
+        return self._task_ids

@@ -82,8 +82,8 @@ class Queue:
     def hint(self, job: Job, provider_task_id: str | None, /) -> None:
         self.hints.append((job.job_id, provider_task_id))
 
-    def drop(self, job_id: str, /) -> None:
-        self.taken.pop(job_id, None)
+    def drop(self, job: Job, /) -> None:
+        self.taken.pop(job.job_id, None)
 
 
 class Outbox:

@@ -3,11 +3,15 @@ from typing import Any, NamedTuple
 
 import pytest
 from PIL import Image
+from pydantic import SecretStr
 
 from models.faults import Fault, RequestRefused
 from models.request import ProviderKind
+from sceneloom.accounts import Account
 from sceneloom.admission import Admission, Voices, load
+from sceneloom.outside import connect
 from sceneloom.providers import voices as offline_voices
+from sceneloom.settings import Settings
 
 STORED = "file:///store/assets/"
 
@@ -203,3 +207,77 @@ def test_the_offline_voices_decide_in_the_same_way(changes: dict[str, Any], expe
         found = {fault.path: fault.rule for fault in refusal.faults}
 
     assert found == expected
+
+
+# -- what the model can do -----------------------------------------------------------------------------------
+
+
+def a_paid_admission() -> Any:
+    key = SecretStr("k-123456")
+    accounts = {"runway": Account(key=key), "elevenlabs": Account(key=key, voice="v-1")}
+    chosen = Settings.model_construct(assets="memory://", accounts=accounts)
+    return connect(chosen).admission
+
+
+def paid_faults(**changes: Any) -> dict[str, str]:
+    scenes = changes.pop("scenes", [{"prompt": "waves", "visual": "clip", "duration_seconds": 4.2}])
+    try:
+        a_paid_admission().check(a_request(scenes=scenes, **changes), folder=None)
+    except RequestRefused as refused:
+        return {fault.path: fault.message for fault in refused.faults}
+    return {}
+
+
+def test_a_length_that_the_model_does_not_make_is_told_with_the_nearest_and_its_price() -> None:
+    assert paid_faults(providers={"clip": "runway"}) == {
+        "scenes[0].duration_seconds": "scene 1: duration_seconds is 4.2; gen4.5 makes 2 to 10 whole seconds; "
+        "the nearest is 4, for $0.48"
+    }
+    assert paid_faults() == {}
+
+
+def test_a_ratio_that_the_model_does_not_make_is_told_once_for_all_scenes() -> None:
+    scenes = [{"prompt": "waves", "visual": "clip"}] * 3
+    assert paid_faults(providers={"clip": "runway"}, scenes=scenes, aspect_ratio="1:1") == {
+        "aspect_ratio": "aspect_ratio is 1:1; gen4.5 makes 16:9 or 9:16"
+    }
+    framed = [{"prompt": "waves", "visual": "clip", "picture": "https://x.example/a.png"}]
+    assert paid_faults(providers={"clip": "runway"}, scenes=framed, aspect_ratio="1:1") == {}
+
+
+def test_a_prompt_that_the_model_does_not_take_is_told_for_its_scene() -> None:
+    scenes = [{"prompt": "a", "visual": "clip"}, {"prompt": "a" * 1001, "visual": "clip"}]
+    assert set(paid_faults(providers={"clip": "runway"}, scenes=scenes)) == {"scenes[1].prompt"}
+
+
+def test_what_cannot_be_read_is_no_fault_of_the_model_too() -> None:
+    scenes = [{"prompt": "a", "visual": "clip", "duration_seconds": "five"}]
+    (path,) = paid_faults(providers={"clip": "runway"}, scenes=scenes)
+    assert path == "scenes[0].duration_seconds"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"clip": "sora"}, "was shut down on 2026-09-24; use ark, runway or google"),
+        ({"clip": "kling"}, "kling is not set up: set SCENELOOM_KLING_KEY"),
+        ({"image": "runway"}, "runway makes clip, not image"),
+    ],
+)
+def test_a_provider_that_is_not_there_is_told_with_what_to_do(chosen: dict[str, str], said: str) -> None:
+    (message,) = paid_faults(providers=chosen).values()
+    assert message.endswith(said)
+
+
+def test_the_voices_of_a_service_are_not_measured_by_ours() -> None:
+    scenes = [{"prompt": "x", "narration": "Qo' DISovbogh"}, {"prompt": "y", "narration": "海很平静"}]
+    wishes = {"language": "tlh", "voice": "their-voice", "scenes": scenes}
+
+    assert paid_faults(providers={"speech": "elevenlabs"}, **wishes) == {}
+    assert set(paid_faults(**wishes)) == {"language"}
+
+
+def test_words_are_needed_whoever_speaks_them() -> None:
+    scenes = [{"prompt": "x", "narration": "!!!"}]
+
+    assert set(paid_faults(providers={"speech": "elevenlabs"}, scenes=scenes)) == {"scenes[0].narration"}

@@ -19,9 +19,11 @@ from models.checks import parse_request
 from models.request import ProjectRequest, SceneRequest
 from models.snapshot import ProjectSnapshot, SceneSnapshot
 from sceneloom import dead_letters
+from sceneloom.accounts import Account, account_and_field
 from sceneloom.cli import app
 from sceneloom.cli.configuration import _OTHERS as OTHER_VARIABLES
 from sceneloom.intake import read_for_projects
+from sceneloom.providers.catalogue import entries
 from sceneloom.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -114,8 +116,10 @@ def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
 @each_page
 def test_every_setting_that_a_page_names_exists(page: Path) -> None:
     known = {name.upper() for name in Settings.model_fields} | OTHER_VARIABLES
+    named = set(re.findall(r"SCENELOOM_([A-Z_0-9]+[A-Z])", page.read_text("utf-8")))
+    accounts = {account_and_field(name.lower(), Settings.model_fields) for name in named - known}
 
-    assert set(re.findall(r"SCENELOOM_([A-Z_]+[A-Z])", page.read_text("utf-8"))) <= known
+    assert {found and found[0] for found in accounts} <= {*entries(), "name", "acme", "ark2"}
 
 
 @each_page
@@ -139,7 +143,14 @@ def test_the_parts_made_from_the_code_are_current(generate: ModuleType) -> None:
 def test_a_page_that_drifted_is_named_and_written_again(
     generate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pages = ("state-machine.md", "architecture.md", "credits.md", "requests.md", "asyncapi.yaml")
+    pages = (
+        "state-machine.md",
+        "architecture.md",
+        "credits.md",
+        "requests.md",
+        "providers.md",
+        "asyncapi.yaml",
+    )
     schemas = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "schemas").glob("**/*.json")]
     for name in (*(f"docs/{page}" for page in pages), ".env.example", *schemas):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
@@ -198,7 +209,12 @@ def test_the_example_environment_names_every_setting_with_its_default(
     filled_in.write_text(re.sub(r"^# (SCENELOOM_)", r"\1", example, flags=re.MULTILINE), "utf-8")
     names = re.findall(r"^SCENELOOM_(\w+)=", filled_in.read_text("utf-8"), re.MULTILINE)
 
-    assert [name.lower() for name in names] == list(Settings.model_fields)
+    own = [name.lower() for name in names if name.lower() in Settings.model_fields]
+    others = {account_and_field(name.lower(), Settings.model_fields) for name in names} - {None}
+    assert [*own, "accounts"] == sorted(Settings.model_fields, key=[*own, "accounts"].index)
+    assert others == {("name", field) for field in Account.model_fields} | {
+        (entry.name, "key") for entry in entries().values() if entry.needs_key
+    }
     assert Settings(_env_file=filled_in) == Settings(_env_file=None)
 
 

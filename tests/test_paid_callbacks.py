@@ -14,13 +14,15 @@ from tests.fakes import MovedClock
 from tests.providers.paid import a_clip_job
 
 SECRET = "0123456789abcdef0123456789abcdef"
-KEYS: dict[str, Any] = {
-    "ark_key": "k",
-    "fal_key": "k",
-    "openai_key": "k",
-    "fal_model": "fal-ai/one/text-to-video",
+ACCOUNTS = {
+    "ark": {"key": "k"},
+    "ark2": {"key": "k", "service": "ark"},
+    "fal": {"key": "k", "model": "fal-ai/one/text-to-video", "usd_per_second": "0.1"},
+    "openai": {"key": "k"},
+    "replicate": {"key": "k", "model": "acme/clips", "usd_per_second": "0.1"},
+    "kling": {"key": "k"},
 }
-ANSWER = {"id": "cgt-1", "request_id": "r-1"}
+ANSWER = {"id": "cgt-1", "request_id": "r-1", "code": 0, "data": {"task_id": "t-1"}}
 
 
 async def suppliers(sent: list[httpx.Request], **settings: Any) -> dict[str, Supplier]:
@@ -29,7 +31,7 @@ async def suppliers(sent: list[httpx.Request], **settings: Any) -> dict[str, Sup
         return httpx.Response(200, json=ANSWER)
 
     client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-    chosen = Settings(_env_file=None, **KEYS, **settings)
+    chosen = Settings(_env_file=None, **{"accounts": ACCOUNTS, **settings})
     found = paid_suppliers(chosen, open_assets("memory://"), client=client, clock=MovedClock())
     return {supplier.offer.provider: supplier for supplier in found}
 
@@ -47,6 +49,27 @@ async def test_with_webhooks_a_provider_gets_an_address_and_is_asked_rarely(name
 
     assert known[name].poll_schedule == RARE_POLLS
     assert f"https://us.example/webhooks/{name}/p1/scene-001/clip/1/0/" in await said_by(known[name], sent)
+
+
+async def test_a_second_account_is_called_back_as_its_service_is() -> None:
+    sent: list[httpx.Request] = []
+    known = await suppliers(sent, webhook_url="https://us.example", webhook_secret=SECRET)
+
+    assert "https://us.example/webhooks/ark/p1/" in await said_by(known["ark2"], sent)
+
+
+async def test_what_the_gateway_could_not_prove_gets_no_address() -> None:
+    sent: list[httpx.Request] = []
+    with_webhooks = {"webhook_url": "https://us.example", "webhook_secret": SECRET}
+    known = await suppliers(sent, **with_webhooks)
+    for name in ("replicate", "kling"):
+        assert known[name].poll_schedule == POLL_SCHEDULE
+        assert "webhooks/" not in await said_by(known[name], sent)
+
+    known = await suppliers(sent, **with_webhooks, standard_webhook_secret="whsec_abcd")
+
+    assert known["replicate"].poll_schedule == RARE_POLLS
+    assert "https://us.example/webhooks/standard/p1/" in await said_by(known["replicate"], sent)
 
 
 @pytest.mark.parametrize("name", ["ark", "fal"])

@@ -10,8 +10,10 @@ from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import DotEnvSettingsSource
 
+from sceneloom.accounts import Account, account_and_field
 from sceneloom.cli.console import warn
 from sceneloom.cli.outcomes import Outcome, Stop
+from sceneloom.providers.catalogue import entries
 from sceneloom.settings import Settings
 
 PREFIX: Final = "SCENELOOM_"
@@ -63,7 +65,9 @@ def variable(field: str) -> str:
 def origins(settings: Settings, flags: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
     """Yield every setting as its name, its value (secrets hidden) and where it came from."""
     environment, dotenv = _names(os.environ), _names(_dotenv())
-    for field in type(settings).model_fields:
+    values = {field: getattr(settings, field) for field in type(settings).model_fields}
+    values |= {"accounts": ", ".join(settings.accounts)} | _of_accounts(settings)
+    for field, value in values.items():
         name = variable(field)
         if flags.get(field) is not None:
             origin = "flag"
@@ -71,7 +75,24 @@ def origins(settings: Settings, flags: Mapping[str, object]) -> Iterator[tuple[s
             origin = "environment"
         else:
             origin = ".env" if name in dotenv else "default"
-        yield field, shown(getattr(settings, field)), origin
+        yield field, shown(value), origin
+
+
+def description_of(field: str) -> str:
+    """Say what the setting called *field* is for, which may be one of an account."""
+    own = Settings.model_fields
+    if field in own:
+        return own[field].description or ""
+    found = account_and_field(field, own)
+    return (Account.model_fields[found[1]].description or "") if found else ""
+
+
+def _of_accounts(settings: Settings) -> dict[str, object]:
+    return {
+        f"{name}_{field}": getattr(account, field)
+        for name, account in settings.accounts.items()
+        for field in sorted(account.model_fields_set)
+    }
 
 
 def shown(value: object) -> str:
@@ -94,14 +115,33 @@ def _names(variables: Mapping[str, str | None]) -> frozenset[str]:
 def _warn_of_unknown() -> None:
     known = {variable(field) for field in Settings.model_fields} | {f"{PREFIX}{name}" for name in _OTHERS}
     for name in sorted(_names(os.environ) | _names(_dotenv())):
-        if name.startswith(PREFIX) and name not in known:
+        if name.startswith(PREFIX) and name not in known and not _is_of_account(name):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
             advice = f"did you mean {near[0]}?" if near else "`sceneloom config show` lists all there are"
             warn(f"{name} is no setting; {advice}")
 
 
+def _is_of_account(name: str) -> bool:
+    """Tell whether the variable is of an account: of a known provider, or one that says whose it is."""
+    found = account_and_field(name.removeprefix(PREFIX).lower(), Settings.model_fields)
+    if found is None:
+        return False
+    return found[0] in entries() or found[1] in {"key", "service"} or _has_account(found[0])
+
+
+def _has_account(account: str) -> bool:
+    said = _names(os.environ) | _names(_dotenv())
+    return bool(said & {variable(f"{account}_key"), variable(f"{account}_service")})
+
+
 def _written_as(fault: ErrorDetails, flags: Mapping[str, object]) -> str:
-    field = str(fault["loc"][0]) if fault["loc"] else "settings"
+    match fault["loc"]:
+        case ("accounts", account, name, *_):
+            field = f"{account}_{name}"
+        case (first, *_):
+            field = str(first)
+        case _:
+            field = "settings"
     return f"--{field.replace('_', '-')}" if field in flags else variable(field)
 
 

@@ -30,12 +30,10 @@ def show(
       sceneloom config show
       SCENELOOM_PARTITIONS=16 sceneloom config show --json
     """  # noqa: D301 -- \b keeps the lines of an example apart
-    from sceneloom.cli.configuration import load_settings, origins, variable
-    from sceneloom.settings import Settings
+    from sceneloom.cli.configuration import description_of, load_settings, origins, variable
 
     flags = {"broker": broker, "topic_prefix": topic_prefix}
     settings = load_settings(**flags)
-    fields = Settings.model_fields
     rows = list(origins(settings, flags))
     if as_json:
         console.say_json(
@@ -45,7 +43,7 @@ def show(
                     "value": value,
                     "origin": origin,
                     "variable": variable(name),
-                    "description": fields[name].description,
+                    "description": description_of(name),
                 }
                 for name, value, origin in rows
             ]
@@ -53,5 +51,5 @@ def show(
         return
     table = console.table("variable", "value", "from", "what it is")
     for name, value, origin in rows:
-        table.add_row(variable(name), value or "(empty)", origin, fields[name].description or "")
+        table.add_row(variable(name), value or "(empty)", origin, description_of(name))
     console.show(table)

@@ -40,6 +40,8 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = MappingProxyType(
         "sceneloom.demo.NoExample": Outcome.INVALID,
         "sceneloom.operations.letters.LetterMissing": Outcome.FAILED,
         "sceneloom.story.NotAsTold": Outcome.FAILED,
+        "sceneloom.deals.ProviderMisset": Outcome.INVALID,
+        "sceneloom.providers.services.BadService": Outcome.INVALID,
         "models.errors.AssetMissing": Outcome.FAILED,
         "models.errors.BadMedia": Outcome.FAILED,
     }

@@ -170,6 +170,7 @@ def _work_metrics(work: WorkCounts) -> Iterator[Metric]:
         ("oldest_job_seconds", "Age of the oldest job that is not finished.", work.oldest_seconds or 0.0),
         ("overdue_polls", "Jobs that should have been polled by now.", work.overdue),
         ("unknown_outcomes", "Jobs of which nobody knows whether they were accepted.", work.unknown),
+        ("open_questions", "Jobs that wait until a person decides.", work.questions),
         (
             "delayed_projects",
             "Open projects with a scene that takes longer than usual.",

@@ -18,7 +18,6 @@ def checks(setting_faults: Sequence[str], clock: Clock) -> list[Check]:
         Check(name="packages", look=setting_checks.packages),
         Check(name="settings", look=settings_as_read),
         Check(name="providers", look=setting_checks.providers),
-        Check(name="credits", look=setting_checks.ledger),
         Check(name="broker", look=broker_checks.broker, seconds=30.0),
         Check(name="topics", look=broker_checks.topics, needs="broker"),
         Check(name="workers", look=broker_checks.workers, needs="broker"),

@@ -7,23 +7,12 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Final
 
-from pydantic import SecretStr
-
 from sceneloom.operations.examination import Finding, aside, fault, ok
-from sceneloom.outside import (
-    SystemClock,
-    credit_ledger,
-    fallback_providers,
-    usual_providers,
-    without_store,
-)
-from sceneloom.providers.wire import open_client
+from sceneloom.outside import fallback_providers, usual_providers, without_store
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)(?:>=([0-9.]+))?")
-_KEY: Final = "_key"
-_LEDGER_KEY: Final = "credits_key"
 
 
 async def packages(_settings: Settings) -> list[Finding]:
@@ -59,20 +48,14 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def set_keys(settings: Settings) -> list[str]:
-    """Return the providers whose keys are set, by the names of those settings."""
-    values = ((name, getattr(settings, name)) for name in type(settings).model_fields)
-    return [
-        name.removesuffix(_KEY)
-        for name, value in values
-        if name.endswith(_KEY) and name != _LEDGER_KEY
-        if isinstance(value, SecretStr) and value.get_secret_value()
-    ]
+    """Return the names of the accounts whose keys are set."""
+    return [name for name, account in settings.accounts.items() if account.key.get_secret_value()]
 
 
 async def providers(settings: Settings) -> list[Finding]:
     """Look which providers can be chosen, without a call to any: that could cost money."""
     keys = set_keys(settings)
-    findings = [finding for name in keys if (finding := await _half_set(settings, name, keys))]
+    findings = [finding for name in keys if (finding := await _half_set(settings, name))]
     broken = len(findings)
     if not broken:
         findings += await _unknown_choices(settings)
@@ -83,11 +66,11 @@ async def providers(settings: Settings) -> list[Finding]:
     return [ok(f"keys are set for {', '.join(keys)}; none was tried, for that could cost money")]
 
 
-async def _half_set(settings: Settings, name: str, keys: Sequence[str]) -> Finding | None:
+async def _half_set(settings: Settings, name: str) -> Finding | None:
     """Return what is wrong with the settings of one provider, with the keys of all others taken away."""
-    others = {f"{other}{_KEY}": SecretStr("") for other in keys if other != name}
+    alone = {"accounts": {name: settings.accounts[name]}}
     try:
-        outside = without_store(settings.model_copy(update=others))
+        outside = without_store(settings.model_copy(update=alone))
     except ValueError as error:
         return fault(f"{name} is half set: {error}", f"set that, or unset SCENELOOM_{name.upper()}_KEY")
     for close in outside.closers:
@@ -111,20 +94,6 @@ async def _unknown_choices(settings: Settings) -> list[Finding]:
     for close in outside.closers:
         await close()
     return findings
-
-
-async def ledger(settings: Settings) -> list[Finding]:
-    """Look who keeps the credits of users; another ledger is not called."""
-    client = open_client()
-    try:
-        credit_ledger(settings, client, SystemClock())
-    except ValueError as error:
-        advice = "set SCENELOOM_CREDITS_URL and SCENELOOM_CREDITS_KEY, or SCENELOOM_CREDITS to table or off"
-        return [fault(str(error), advice)]
-    finally:
-        await client.aclose()
-    keeper = {"off": "nobody keeps credits", "table": "our own table keeps the credits"}
-    return [ok(keeper.get(settings.credits, "another ledger keeps the credits; it was not called"))]
 
 
 def settings_check(faults: Sequence[str]) -> list[Finding]:

@@ -5,7 +5,6 @@ Wire shapes: docs.byteplus.com/en/docs/ModelArk/1520757.
 
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,12 +15,11 @@ from pydantic import SecretStr
 
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
-from models.policy import POLL_SCHEDULE
 from models.ports import AssetStore, Clock, Reconciled, TaskReport
 from models.work import ClipRequest
 from sceneloom.providers import orders
 from sceneloom.providers.ark_words import FAILED, STOPPED, SUCCEEDED, UNDER_WAY, VERDICTS, complaint_in
-from sceneloom.providers.wire import Capabilities, Patience, Wire
+from sceneloom.providers.wire import Patience, Wire
 
 BASE_URL: Final = "https://ark.ap-southeast.bytepluses.com/api/v3"
 PLAIN: Final[Mapping[str, Any]] = MappingProxyType({"watermark": False, "generate_audio": False})
@@ -45,16 +43,6 @@ _log = structlog.get_logger(__name__)
 
 class Ark:
     """A VideoProvider. The model is the one in the job's offer; *options* are more top-level parameters."""
-
-    capabilities: Final = Capabilities(
-        idempotency_key=False,
-        reference_in_list=False,
-        list_without_reference=True,
-        callback=True,
-        cancel=True,
-        output_lifetime_seconds=86_400.0,
-        poll_schedule=POLL_SCHEDULE,
-    )
 
     def __init__(
         self,
@@ -122,13 +110,13 @@ class Ark:
         A task that has begun cannot be stopped, and deleting a finished one would delete its output.
         """
         path = _path(task_id)
-        if (await self._wire.read(path)).get("status") != "queued":
-            return False
-        return (await self._wire.ask("DELETE", path)).is_success
+        status = (await self._wire.read(path)).get("status")
+        if status == "queued":  # it may begin just now, so what counts is how it stands afterwards
+            await self._wire.ask("DELETE", path)
+            status = (await self._wire.read(path)).get("status")
+        return status == "cancelled"
 
-    async def candidates(
-        self, job: Job, submitted_after: datetime, *, taken: Collection[str] = ()
-    ) -> Reconciled:
+    async def candidates(self, job: Job, *, taken: Collection[str] = ()) -> Reconciled:
         """Find the task of a submit without clear outcome; tasks that are *taken* belong to other jobs.
 
         Raises `ProviderFailure` where the list cannot be read to its end: then nothing is known.
@@ -138,7 +126,7 @@ class Ark:
         reference = orders.safety_identifier(job)
         terms = self._terms(job)
         async for task in self._listed(job.offer.model):
-            if task["id"] in taken or not _is_like(task, terms, submitted_after):
+            if task["id"] in taken or not _is_like(task, terms, job):
                 continue
             (certain if task.get("safety_identifier") == reference else alike).append(task["id"])
         return orders.reconciled(certain, alike)
@@ -199,10 +187,10 @@ def _path(task_id: str) -> str:
     return f"{_TASKS}/{quote(task_id, safe='')}"
 
 
-def _is_like(task: Mapping[str, Any], terms: Mapping[str, Any], submitted_after: datetime) -> bool:
+def _is_like(task: Mapping[str, Any], terms: Mapping[str, Any], job: Job) -> bool:
     """Tell whether *task* is not surely another one: what it does not repeat cannot tell."""
     created = task.get("created_at")
-    first, last = (moment.timestamp() for moment in orders.window(submitted_after))
+    first, last = (moment.timestamp() for moment in orders.window(job))
     if isinstance(created, int | float) and not first <= created <= last:
         return False
     return all(value == "adaptive" or task.get(name) in {None, value} for name, value in terms.items())

@@ -5,7 +5,6 @@ Wire shapes: fal.ai/docs/api-reference/inference-api, and .../platform-apis for 
 
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,12 +14,11 @@ from pydantic import SecretStr
 
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
-from models.policy import POLL_SCHEDULE
 from models.ports import AssetStore, Clock, Reconciled, TaskReport
 from sceneloom.providers import orders
 from sceneloom.providers.fal_words import VERDICTS, app_of, complaint, video_url
 from sceneloom.providers.verdicts import Answer, Complaint, text_of
-from sceneloom.providers.wire import Capabilities, Patience, Wire
+from sceneloom.providers.wire import Patience, Wire
 
 BASE_URL: Final = "https://queue.fal.run"
 PLATFORM_URL: Final = "https://api.fal.ai/v1"
@@ -40,16 +38,6 @@ class Fal:
 
     Its task ids are the paths of the requests below the queue's address: `OWNER/APP/requests/ID`.
     """
-
-    capabilities: Final = Capabilities(
-        idempotency_key=False,
-        reference_in_list=False,
-        list_without_reference=True,
-        callback=True,
-        cancel=True,
-        output_lifetime_seconds=360.0,
-        poll_schedule=POLL_SCHEDULE,
-    )
 
     def __init__(
         self,
@@ -127,16 +115,14 @@ class Fal:
         answer = await self._queue.ask("PUT", f"{path}/cancel")
         return waits and answer.is_success
 
-    async def candidates(
-        self, job: Job, submitted_after: datetime, *, taken: Collection[str] = ()
-    ) -> Reconciled:
+    async def candidates(self, job: Job, *, taken: Collection[str] = ()) -> Reconciled:
         """Find the task of a submit without clear outcome; tasks that are *taken* belong to other jobs.
 
         Raises `ProviderFailure` where the list cannot be read to its end: then nothing is known.
         """
         terms, app = self._terms(job), app_of(_model_of(job))
         alike = []
-        async for item in self._listed(_model_of(job), submitted_after):
+        async for item in self._listed(job):
             task_id = f"{app}/requests/{item.get('request_id')}"
             if task_id not in taken and _TASK_ID.fullmatch(task_id) and _is_like(item, terms):
                 alike.append(task_id)
@@ -192,10 +178,10 @@ class Fal:
             **self._options,
         }
 
-    async def _listed(self, model: str, submitted_after: datetime) -> AsyncIterator[dict[str, Any]]:
-        start, end = orders.window(submitted_after)
+    async def _listed(self, job: Job) -> AsyncIterator[dict[str, Any]]:
+        start, end = orders.window(job)
         params = {
-            "endpoint_id": model,
+            "endpoint_id": _model_of(job),
             "start": start.isoformat(),
             "end": end.isoformat(),
             "limit": str(_PAGE),

@@ -6,32 +6,21 @@ Wire shapes: platform.openai.com/docs/api-reference/images and /audio; codes: /d
 import asyncio
 import base64
 import binascii
-import io
 import math
-import wave
 from typing import Final
 
 import httpx
-from PIL import Image, ImageOps
 from pydantic import SecretStr
 
 from models.errors import ErrorCode, ProviderFailure
 from models.ports import Clock, Speech
 from models.shapes import Size
 from sceneloom.providers import orders
+from sceneloom.providers.media import fitted, speech_in, within
 from sceneloom.providers.verdicts import Answer, Complaint, Sign, Verdicts, text_of
-from sceneloom.providers.wire import Capabilities, Patience, Wire
+from sceneloom.providers.wire import Patience, Wire
 
 BASE_URL: Final = "https://api.openai.com/v1"
-CAPABILITIES: Final = Capabilities(
-    idempotency_key=False,
-    reference_in_list=False,
-    list_without_reference=False,
-    callback=False,
-    cancel=False,
-    output_lifetime_seconds=None,
-    poll_schedule=(),
-)
 _PATIENCE: Final = Patience(read=180.0, total=300.0)
 _STEP: Final = 16
 _LONGEST_SIDE: Final = 3840
@@ -69,8 +58,6 @@ VERDICTS: Final = Verdicts(
 class OpenAIImages:
     """A TextToImageProvider for gpt-image-2 and later, which take sizes in steps of 16 pixels."""
 
-    capabilities: Final = CAPABILITIES
-
     def __init__(
         self,
         *,
@@ -96,7 +83,7 @@ class OpenAIImages:
         The next larger size that OpenAI makes is ordered (1088x1920 for 1080x1920), and cut and scaled around
         its middle. Raises `ProviderFailure` or `OutcomeUnknown`.
         """
-        _within(prompt, _PROMPT_LENGTH)
+        within(prompt, _PROMPT_LENGTH, by="OpenAI")
         asked = orderable(size)
         body = {
             "model": self._model,
@@ -107,7 +94,7 @@ class OpenAIImages:
             "output_format": "png",
         }
         answer = await self._wire.buy("/images/generations", body)
-        return await asyncio.to_thread(_fitted, self._picture_in(answer), size)
+        return await asyncio.to_thread(fitted, self._picture_in(answer), size)
 
     def normalize_error(self, error: Exception) -> ErrorCode:
         """Name *error* in our words."""
@@ -133,8 +120,6 @@ class OpenAIImages:
 class OpenAISpeech:
     """A TextToSpeechProvider; OpenAI tells no times of words."""
 
-    capabilities: Final = CAPABILITIES
-
     def __init__(
         self,
         *,
@@ -156,7 +141,7 @@ class OpenAISpeech:
 
     async def speak(self, text: str, *, language: str, voice: str | None = None) -> Speech:  # noqa: ARG002 -- OpenAI hears the language in the text
         """Return *text* spoken as a WAV file, without words. Raises `ProviderFailure` or `OutcomeUnknown`."""
-        _within(text, _SPEECH_LENGTH)
+        within(text, _SPEECH_LENGTH, by="OpenAI")
         body = {
             "model": self._model,
             "input": text,
@@ -164,7 +149,7 @@ class OpenAISpeech:
             "response_format": "wav",
         }
         answer = await self._wire.buy("/audio/speech", body)
-        return await asyncio.to_thread(_speech, answer.content)
+        return await asyncio.to_thread(speech_in, answer.content)
 
     def normalize_error(self, error: Exception) -> ErrorCode:
         """Name *error* in our words."""
@@ -181,39 +166,3 @@ def orderable(size: Size) -> Size:
     width, height = (min(_LONGEST_SIDE, math.ceil(side * scale / _STEP) * _STEP) for side in size)
     least = math.ceil(max(width, height) / _WIDEST / _STEP) * _STEP
     return Size(max(width, least), max(height, least))
-
-
-def _within(text: str, longest: int) -> None:
-    if not 0 < len(text) <= longest:
-        raise ProviderFailure(ErrorCode.INVALID_REQUEST, f"OpenAI takes 1 to {longest} characters")
-
-
-def _fitted(content: bytes, size: Size) -> bytes:
-    """Return the picture *content* as a PNG of exactly *size*."""
-    try:
-        with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "WEBP")) as picture:
-            fitted = ImageOps.fit(picture.convert("RGB"), size, Image.Resampling.LANCZOS)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"not a picture: {error}") from error
-    file = io.BytesIO()
-    fitted.save(file, "PNG", compress_level=1)
-    return file.getvalue()
-
-
-def _speech(content: bytes) -> Speech:
-    """Read the samples, however many the header claims: a streamed WAV file does not know its length."""
-    file = io.BytesIO()
-    try:
-        with wave.open(io.BytesIO(content)) as reader:
-            channels, width, rate = reader.getnchannels(), reader.getsampwidth(), reader.getframerate()
-            samples = reader.readframes(reader.getnframes())
-        with wave.open(file, "wb") as writer:
-            writer.setnchannels(channels)
-            writer.setsampwidth(width)
-            writer.setframerate(rate)
-            writer.writeframes(samples)
-    except (wave.Error, EOFError) as error:
-        raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"not a WAV file: {error}") from error
-    if not samples:
-        raise ProviderFailure(ErrorCode.OUTPUT_MISSING, "the recording is empty")
-    return Speech(audio=file.getvalue(), seconds=len(samples) / (channels * width * rate), words=())

@@ -34,9 +34,10 @@ def reconciled(certain: Sequence[str], alike: Sequence[str]) -> Reconciled:
             return Several(found)
 
 
-def window(submitted_after: datetime) -> tuple[datetime, datetime]:
-    """Return the first and the last moment at which a submit begun at *submitted_after* made its task."""
-    return submitted_after - _BEFORE, submitted_after + _AFTER
+def window(job: Job) -> tuple[datetime, datetime]:
+    """Return the first and the last moment at which the unclear call of *job* may have made its task."""
+    first = job.intended_at or job.created_at
+    return first - _BEFORE, (job.unclear_at or first) + _AFTER
 
 
 def clip_of(job: Job) -> ClipRequest:
@@ -50,6 +51,11 @@ def whole_seconds(clip: ClipRequest, model: str) -> int:
     """Return the length to order: whole seconds that are enough, and no fewer than a Seedance model makes."""
     shortest = 2 if re.search(r"seedance[-/]v?1(?![-.]5)\b", model) else _SHORTEST_SECONDS
     return max(shortest, math.ceil(clip.duration_seconds))
+
+
+def ordered_seconds(clip: ClipRequest) -> int:
+    """Return the length to order: whole seconds that are enough; admission asked what the model makes."""
+    return math.ceil(clip.duration_seconds)
 
 
 def reference(job: Job) -> str:
@@ -78,6 +84,14 @@ async def picture_url(url: str, assets: AssetStore) -> str:
         raise ProviderFailure(ErrorCode.ASSET_FETCH_FAILED, str(error)) from error
     media_type = next((kind for magic, kind in _MAGIC if content.startswith(magic)), "image/png")
     return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
+
+
+def data_in(picture: str) -> tuple[str, str]:
+    """Return the media type and the base64 of a data URI; both empty for another address."""
+    if not picture.startswith("data:"):
+        return "", ""
+    kind, _, content = picture.removeprefix("data:").partition(";base64,")
+    return kind, content
 
 
 def output_url(value: object) -> str | None:

@@ -6,8 +6,10 @@ No request is ever sent twice from here. What surely was not sent, or surely was
 
 import asyncio
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
@@ -17,6 +19,9 @@ from models.errors import ErrorCode, OutcomeUnknown, ProviderFailure
 from models.ports import Clock
 from sceneloom.providers.redaction import redacted
 from sceneloom.providers.verdicts import Answer, Verdicts, retry_after
+
+MAY_BUY: Final[ContextVar[Callable[[], bool]]] = ContextVar("MAY_BUY")
+"""Asked right before a paid request leaves, after all it had to wait for: may whoever orders it still?"""
 
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 _NOT_SENT: Final = (
@@ -28,24 +33,8 @@ _NOT_SENT: Final = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Capabilities:
-    """What a provider can do for a submit whose outcome is unknown, and for a task that is under way."""
-
-    idempotency_key: bool
-    """The same request with the same key buys once."""
-    reference_in_list: bool
-    """Its list of tasks repeats a reference of ours, by its own documentation."""
-    list_without_reference: bool
-    """Its list of tasks shows enough to recognise one by what was asked for, and when."""
-    callback: bool
-    """It calls a URL of ours when a task changes."""
-    cancel: bool
-    """A task that has not begun can be taken back."""
-    output_lifetime_seconds: float | None
-    """How long a link to an output works; None where the output comes with the answer."""
-    poll_schedule: tuple[float, ...]
-    """Seconds before each poll; empty where nothing is polled."""
+class NotAllowed(Exception):
+    """The request was not sent: whoever ordered it may not any more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,11 +74,14 @@ class Wire:
         verdicts: Verdicts,
         clock: Clock,
         scheme: str = "Bearer",
+        header: str = "Authorization",
+        headers: Mapping[str, str] = MappingProxyType({}),
         patience: Patience | None = None,
     ) -> None:
         self._client = client
         self._base_url = base_url.rstrip("/")
-        self._auth = _Key(scheme, key)
+        self._auth = _Key(scheme, key, header)
+        self._headers = dict(headers)
         self._verdicts = verdicts
         self._clock = clock
         self._patience = patience or Patience()
@@ -97,18 +89,24 @@ class Wire:
     async def buy(
         self,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | bytes,
         *,
         params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        form: bool = False,
         reference: str | None = None,
         hidden: Iterable[str] = (),
     ) -> Answer:
         """Make one paid POST and return its 2xx answer, whole; *hidden* texts never show up in an error.
 
-        Raises `ProviderFailure` where surely nothing was accepted, `OutcomeUnknown` where nobody can tell.
+        *body* goes as JSON, as a multipart *form*, or as the bytes that it is.
+        Raises `ProviderFailure` where surely nothing was accepted, `OutcomeUnknown` where nobody can tell,
+        and `NotAllowed`, having sent nothing, where `MAY_BUY` says no.
         """
-        headers = {"X-Client-Request-Id": reference} if reference else {}
-        request = self._request("POST", path, params=params, headers=headers, json=dict(body))
+        more = {**headers, **({"X-Client-Request-Id": reference} if reference else {})}
+        request = self._request("POST", path, params=params, more=more, **_encoded(body, form=form))
+        if not MAY_BUY.get(_always)():
+            raise NotAllowed(path)
         try:
             answer = await self._exchange(request)
         except _NOT_SENT as error:
@@ -172,9 +170,14 @@ class Wire:
         said = f"{names}: {message}".strip(": ") or answer.content[:2000].decode(errors="replace")
         return self.redacted(f"HTTP {answer.status} {said}", hidden)
 
-    def _request(self, method: str, path: str, **content: Any) -> httpx.Request:
+    def _request(
+        self, method: str, path: str, *, more: Mapping[str, str] = MappingProxyType({}), **content: Any
+    ) -> httpx.Request:
         url = f"{self._base_url}/{path.lstrip('/')}"
-        return self._client.build_request(method, url, timeout=self._patience.timeout, **content)
+        headers = {**self._headers, **more}
+        return self._client.build_request(
+            method, url, timeout=self._patience.timeout, headers=headers, **content
+        )
 
     async def _exchange(self, request: httpx.Request) -> Answer:
         async with asyncio.timeout(self._patience.total):
@@ -193,11 +196,12 @@ class Wire:
 class _Key(httpx.Auth):
     """Writes the key into the request at the moment it is sent, and nowhere else."""
 
-    def __init__(self, scheme: str, key: SecretStr) -> None:
+    def __init__(self, scheme: str, key: SecretStr, header: str) -> None:
         stripped = key.get_secret_value().strip()
         if not re.fullmatch(r"[!-~]+", stripped):
             raise ValueError("a provider's key is empty, or holds a character that no HTTP header may hold")
         self._scheme = scheme
+        self._header = header
         self._key = SecretStr(stripped)
 
     @property
@@ -206,9 +210,17 @@ class _Key(httpx.Auth):
         return self._key.get_secret_value()
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the Authorization header."""
-        request.headers["Authorization"] = f"{self._scheme} {self._key.get_secret_value()}"
+        """Add the header that holds the key."""
+        request.headers[self._header] = f"{self._scheme} {self._key.get_secret_value()}".lstrip()
         yield request
+
+
+def _encoded(body: Mapping[str, Any] | bytes, *, form: bool) -> dict[str, Any]:
+    if isinstance(body, bytes):
+        return {"content": body}
+    if form:
+        return {"files": {name: (None, str(value)) for name, value in body.items()}}
+    return {"json": dict(body)}
 
 
 async def _content(response: httpx.Response) -> bytes:
@@ -222,3 +234,7 @@ async def _content(response: httpx.Response) -> bytes:
 
 def _shown(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def _always() -> bool:
+    return True

@@ -19,8 +19,10 @@ from models.job_events import (
 )
 from models.lifecycle import SubmitState
 from models.ports import Clock
-from models.work import Source
+from models.work import Output, Source
+from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.delivery import DeliveryFailed
+from sceneloom.providers.wire import MAY_BUY, NotAllowed
 from sceneloom.runner.agenda import Step
 from sceneloom.runner.journal import Call, Journal, call_of
 from sceneloom.workshop.workshop import Workshop
@@ -97,23 +99,27 @@ class Buying:
 
         Only so many calls are announced as can be made at once: when a worker dies, few are in doubt.
         """
-        async with self._workshop.place(job):
-            known = await self._workshop.recall(job)
-            if known is not None:
-                output, source = known
-                await self._journal.end(JobSucceeded, job, output=output, source=source)
-                return Step(job)
-            if not self._owns(job.project_id):
-                return Step(job)
-            try:
+        try:
+            async with self._workshop.look(job):
+                known = await self._workshop.recall(job)
+                if known is not None:
+                    output, source = known
+                    await self._journal.end(JobSucceeded, job, output=output, source=source)
+                    return Step(job)
+                if not self._owns(job.project_id):
+                    return Step(job)
+                later = await self._workshop.waits_until(job, self._clock)
+                if later is not None:
+                    return Step(job, at=later)
+            async with self._workshop.place(job):
                 later = await self._workshop.turn(job, self._clock)
-            except ProviderFailure as failure:
-                _log.warning("runner.not_called", job=job.job_id, code=failure.code, detail=failure.detail)
-                await self._journal.end(JobFailed, job, error_code=failure.code)
-                return Step(job)
-            if later is not None:
-                return Step(job, at=later)
-            return Step(await self._announced_and_bought(job))
+                if later is not None:
+                    return Step(job, at=later)
+                return Step(await self._announced_and_bought(job))
+        except ProviderFailure as failure:
+            _log.warning("runner.not_called", job=job.job_id, code=failure.code, detail=failure.detail)
+            await self._journal.end(JobFailed, job, error_code=failure.code)
+            return Step(job)
 
     async def _announced_and_bought(self, job: Job) -> Job:
         written = self._written[job.job_id] = asyncio.Event()
@@ -143,19 +149,33 @@ class Buying:
     async def make(self, job: Job) -> None:
         """Make the asset of *job* by a call that is free, and so needs no announcement."""
         async with self._workshop.place(job):
+            known = await self._workshop.recall(job)
             if self._owns(job.project_id):  # else its new owner makes it
-                await self._guarded(job, self._make(job))
+                await self._guarded(job, self._make(job, known))
 
     async def _bought(self, job: Job) -> bool:
-        """Make the call if its announcement is durable and the job still ours; tell whether it was made."""
+        """Make the call if its announcement is durable and the job still ours; tell whether it was made.
+
+        Raises what the asset store raises where it is away before the call: then that is still to be made.
+        """
+        known = await self._workshop.recall(job)
         await self._durable()
         if not self._owns(job.project_id):
             return False
         self._intended.discard(call_of(job))
         self._called[job.job_id] = call_of(job)
         self._paying.add(job.job_id)
+        MAY_BUY.set(lambda: self._owns(job.project_id))
         try:
-            await self._guarded(job, self._submit(job) if self._workshop.is_task(job) else self._make(job))
+            await self._guarded(
+                job, self._submit(job) if self._workshop.is_task(job) else self._make(job, known)
+            )
+        except NotAllowed:
+            return False  # its new owner looks for this call, and will not find it
+        except AssetStoreUnavailable:
+            self._called.pop(job.job_id, None)
+            self._intended.add(call_of(job))
+            raise
         finally:
             self._paying.discard(job.job_id)
         return True
@@ -165,8 +185,7 @@ class Buying:
             task_id = await self._workshop.submit(job)
         await self._journal.tell(JobSubmitted, job, provider_task_id=task_id)
 
-    async def _make(self, job: Job) -> None:
-        known = await self._workshop.recall(job)
+    async def _make(self, job: Job, known: tuple[Output, Source] | None) -> None:
         if known is None:
             with self._learning(job):
                 output = await self._workshop.make(job, progress=self._progress_of(job))
@@ -189,8 +208,13 @@ class Buying:
         is_repeatable = self._workshop.repeatable(job)
         try:
             await work
-        except DeliveryFailed:
-            raise  # says nothing about the provider, and ends the worker
+        except (DeliveryFailed, NotAllowed):
+            raise  # says nothing about the provider
+        except AssetStoreUnavailable as away:
+            if is_repeatable or self._workshop.is_task(job):
+                raise  # an order of a task reads the store before it leaves, and writes nothing to it
+            _log.error("runner.outcome_unknown", job=job.job_id, detail=str(away))
+            await self._journal.tell(SubmitOutcomeUnknown, job)
         except OutcomeUnknown as unknown:
             _log.error("runner.outcome_unknown", job=job.job_id, detail=str(unknown))
             await self._journal.tell(SubmitOutcomeUnknown, job)

@@ -54,6 +54,7 @@ class Journal:
             job_id=job.job_id,
             attempt=job.attempt,
             call=job.postponed,
+            submit=job.submit,
             occurred_at=self._clock.now(),
             **facts,
         )

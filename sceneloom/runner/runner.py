@@ -82,6 +82,7 @@ class JobRunner(Service):
             journal=self._journal,
             clock=clock,
             hints=self._hints,
+            owns=owns,
             taken=taken,
             grace=timedelta(seconds=grace_seconds),
             confirm=timedelta(seconds=confirm_seconds),
@@ -95,6 +96,8 @@ class JobRunner(Service):
             return
         name = job.job_id
         before = self._jobs.get(name)
+        if before is not None and before.version > job.version:
+            return  # a takeover comes upon rows that were written while it looks
         if before is not None and before.attempt != job.attempt:
             self._let_go(before)
         self._jobs[name] = job
@@ -110,9 +113,11 @@ class JobRunner(Service):
         self._hints.note(job, provider_task_id, now=self._clock.now())
         self.take(job)
 
-    def drop(self, job_id: str, /) -> None:
-        """Stop working on the job; a call that may cost money still comes to its end."""
-        self._let_go(self._jobs.pop(job_id, None))
+    def drop(self, job: Job, /) -> None:
+        """Stop working on *job*, which is over; a call that may cost money still comes to its end."""
+        job_id = job.job_id
+        self._jobs.pop(job_id, None)
+        self._let_go(job)
         for memory in (self.agenda, self._journal, self.buying, self._polling, self._searching, self._hints):
             memory.forget(job_id)
         self._give_up(job_id)
@@ -132,9 +137,9 @@ class JobRunner(Service):
         if task is not None and not self.buying.is_paying(job_id):
             task.cancel()
 
-    def _let_go(self, job: Job | None) -> None:
+    def _let_go(self, job: Job) -> None:
         """Let equal jobs be bought, as the attempt at *job* is over."""
-        if job is not None and self._workshop.is_shared(job):
+        if self._workshop.is_shared(job):
             self.add_future(self._workshop.let_go(job))
 
     @property

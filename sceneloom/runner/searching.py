@@ -7,10 +7,18 @@ import structlog
 
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
-from models.job_events import JobFailed, JobPostponed, JobStopped, JobSubmitted, SubmitUnresolved
+from models.job_events import (
+    JobFailed,
+    JobPostponed,
+    JobStopped,
+    JobSubmitted,
+    JobSucceeded,
+    SubmitUnresolved,
+)
 from models.lifecycle import JobStatus
 from models.policy import RECONCILE_SECONDS, retry_delay
 from models.ports import Absent, Adopted, Clock, Reconciled, Several
+from models.work import Source
 from sceneloom.delivery import DeliveryFailed
 from sceneloom.runner.agenda import Step
 from sceneloom.runner.hints import Hints
@@ -23,8 +31,8 @@ _log = structlog.get_logger(__name__)
 class Searching:
     """Looks for lost tasks: in the provider's list, by the name that a webhook told, and by asking a person.
 
-    `taken` returns the task ids that jobs already have; a provider's list may lag by `grace`, and a person
-    has the time `confirm` to decide.
+    `owns` tells whether this worker still has the partition of a project, and `taken` returns the task ids
+    that jobs already have. A provider's list may lag by `grace`; a person has the time `confirm` to decide.
     """
 
     def __init__(
@@ -34,6 +42,7 @@ class Searching:
         journal: Journal,
         clock: Clock,
         hints: Hints,
+        owns: Callable[[str], bool],
         taken: Callable[[], Collection[str]],
         grace: timedelta,
         confirm: timedelta,
@@ -42,6 +51,7 @@ class Searching:
         self._journal = journal
         self._clock = clock
         self._hints = hints
+        self._owns = owns
         self._taken = taken
         self._grace = grace
         self._confirm = confirm
@@ -65,14 +75,21 @@ class Searching:
         Where nothing can tell, a person is asked; nobody needs to be for a cancelled job, which only counts.
         """
         self._looked_for.add(job.job_id)
+        known = await self._workshop.recall(job)
+        if known is not None and known[1] is Source.MADE:  # it came, and its worker could not say so any more
+            output, source = known
+            await self._journal.end(JobSucceeded, job, output=output, source=source)
+            return Step(job)
         now = self._clock.now()
-        since = job.intended_at or job.created_at
+        since = job.unclear_at or job.intended_at or job.created_at
         has_settled, is_late = now >= since + self._grace, now >= since + self._workshop.deadline(job)
         try:
             found = await self._found(job)
         except Exception as error:  # noqa: BLE001 -- whatever the list says of itself, it says nothing of the task
             _log.warning("runner.reconcile_failed", job=job.job_id, error=repr(error))
             found, has_settled = Several(()), False
+        if not self._owns(job.project_id):
+            return Step(job)  # whoever has it now may know more
         match found:
             case Adopted(task_id=task_id):
                 self._looked_for.discard(job.job_id)
@@ -90,6 +107,8 @@ class Searching:
     async def wait_for_word(self, job: Job) -> Step:
         """Fail the job when nobody has decided in time, unless a webhook has named its task."""
         named = await self._named(job)
+        if not self._owns(job.project_id):
+            return Step(job)
         if named is not None:
             await self._journal.tell(JobSubmitted, job, provider_task_id=named.task_id)
         elif job.confirm_until is not None and self._clock.now() < job.confirm_until:

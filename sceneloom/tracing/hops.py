@@ -27,10 +27,10 @@ class TracedQueue:
         self._traces.take(job)
         self._queue.hint(job, provider_task_id)
 
-    def drop(self, job_id: str, /) -> None:
-        """Stop working on the job."""
-        self._traces.drop(job_id)
-        self._queue.drop(job_id)
+    def drop(self, job: Job, /) -> None:
+        """Stop working on *job*, which is over."""
+        self._traces.drop(job.job_id)
+        self._queue.drop(job)
 
 
 def traced(workshop: Workshop, traces: Traces) -> Workshop:

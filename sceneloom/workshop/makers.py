@@ -43,6 +43,9 @@ SMALLEST_SIDE: Final = 256
 STORE_WAITS: Final = (1.0, 5.0, 15.0, 30.0)
 """Seconds between the tries to store something."""
 
+SHAPE_SLACK: Final = 0.05
+"""By how much a clip's shape may differ: models round to multiples of 8 or 16 pixels."""
+
 CLIP_BYTES: Final = 500_000_000
 CLIP_DOWNLOAD_SECONDS: Final = 600.0
 WORDS: Final[TypeAdapter[tuple[Word, ...]]] = TypeAdapter(tuple[Word, ...])
@@ -144,10 +147,19 @@ class SpeechMaker:
 class ClipMaker:
     """Has a clip made as a task of a video provider."""
 
-    def __init__(self, *, provider: VideoProvider, assets: AssetStore, allow_private: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        provider: VideoProvider,
+        assets: AssetStore,
+        allow_private: bool = False,
+        short_side: int | None = None,
+    ) -> None:
+        """Take clips from *provider*, whose shorter side shall have `short_side` pixels where known."""
         self._provider = provider
         self._assets = assets
         self._allow_private = allow_private
+        self._short_side = short_side
 
     async def submit(self, job: Job) -> str:
         """Start the task and return the provider's id of it."""
@@ -161,7 +173,7 @@ class ClipMaker:
         """Look for the task of a submit without clear outcome in the provider's list, if it has one."""
         if not isinstance(self._provider, Reconciler) or job.intended_at is None:
             return None
-        return await self._provider.candidates(job, job.intended_at, taken=taken)
+        return await self._provider.candidates(job, taken=taken)
 
     async def confirm(self, job: Job, named: str) -> str | None:
         """Return the id of the task that a webhook calls *named*, after a poll that finds it."""
@@ -196,8 +208,20 @@ class ClipMaker:
                 ErrorCode.OUTPUT_MISSING,
                 f"asked for {request.duration_seconds:g} s, got {facts.seconds:.1f} s",
             )
+        self._compare(job, request, Size(facts.width, facts.height))
         url = await keep(self._assets, content, media_type=facts.media_type)
         return Output(url=url, media_type=facts.media_type, seconds=facts.seconds)
+
+    def _compare(self, job: Job, request: ClipRequest, got: Size) -> None:
+        """Tell the operator of a clip that is smaller, or of another shape, than what was paid for."""
+        wanted = request.aspect_ratio.size
+        is_reshaped = abs(got.width * wanted.height / (got.height * wanted.width) - 1) > SHAPE_SLACK
+        is_smaller = self._short_side is not None and min(got) < self._short_side
+        if is_reshaped or is_smaller:
+            asked = f"{request.aspect_ratio} {self._short_side or ''}".strip()
+            _log.warning(
+                "makers.not_as_ordered", job=job.job_id, asked=asked, got=f"{got.width}x{got.height}"
+            )
 
 
 class FilmMaker:

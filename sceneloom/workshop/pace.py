@@ -17,6 +17,9 @@ from models.errors import ErrorCode, OutcomeUnknown, ProviderFailure
 from models.policy import RETRIES, retry_delay
 from models.ports import Clock
 
+LOOKS: Final = 4
+"""So many jobs look into the store at once before they are ordered, so that they come up in their order."""
+
 POLLS: Final = 32
 """So many polls of one provider run at once."""
 
@@ -56,6 +59,7 @@ class Pace:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.gate = asyncio.Semaphore(parallel)
+        self.looks = asyncio.Semaphore(LOOKS)
         self.polls = asyncio.Semaphore(POLLS)
         self.collections = asyncio.Semaphore(COLLECTIONS)
         self._provider = provider
@@ -65,6 +69,7 @@ class Pace:
         self._breaker = Breaker()
         self._paused_until: datetime | None = None
         self._limits = 0
+        self._trial_of: str | None = None
 
     def wait_until(self, now: datetime) -> datetime | None:
         """Return when a job should ask again, or None where the next call may start at *now*.
@@ -89,32 +94,36 @@ class Pace:
             raise ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE, f"ill since {since.isoformat()}")
         return until
 
-    async def turn(self, clock: Clock) -> datetime | None:
-        """Wait for the rate limit and return None where a call now begins, else when to ask again."""
+    async def turn(self, clock: Clock, caller: str) -> datetime | None:
+        """Wait for the rate limit; return None where a call of *caller* begins, else when to ask again."""
         until = self.wait_until(clock.now())
         if until is None and self._limiter is not None:
             await self._limiter.acquire()
             until = self.wait_until(clock.now())
         if until is None:
+            if self._breaker.state(clock.now()) is BreakerState.HALF_OPEN:
+                self._trial_of = caller
             self._breaker = self._breaker.calling(clock.now())
         return until
 
-    def learned(self, outcome: Outcome, now: datetime) -> None:
-        """Hear how a call ended."""
+    def learned(self, outcome: Outcome, now: datetime, caller: str) -> None:
+        """Hear how a call of *caller* ended."""
         if not self._heeds:
             return
         if isinstance(outcome, ProviderFailure) and outcome.code is ErrorCode.PROVIDER_RATE_LIMITED:
             self._pause(outcome.retry_after, now)
-            self._breaker = self._breaker.unjudged()
+            self.not_called(caller)
             return
         self._limits = 0
         before = self._breaker
         self._breaker = before.failed(now) if is_ill_health(outcome) else before.answered()
         self._tell_of(before, now)
 
-    def not_called(self) -> None:
-        """Hear that a call whose turn it was is not made, so that another may be the breaker's trial."""
-        self._breaker = self._breaker.unjudged()
+    def not_called(self, caller: str) -> None:
+        """Hear that a call of *caller* tells nothing: if it was the trial, another one may be it."""
+        if self._trial_of == caller:
+            self._trial_of = None
+            self._breaker = self._breaker.unjudged()
 
     def _pause(self, retry_after: float | None, now: datetime) -> None:
         """Have every job wait, as each would meet the same limit."""

@@ -15,6 +15,9 @@ from models.values import Value
 LOOK_SECONDS: Final = 2.0
 """How often a job looks for the output of the equal one that it waits for."""
 
+MOST_KNOWN: Final = 10_000
+"""So many fingerprints are remembered with the number of their newest lease."""
+
 MARGIN: Final = timedelta(minutes=5)
 """How much longer than its job a lease lasts: for clocks that differ, and for what comes before and after."""
 
@@ -61,6 +64,7 @@ class SingleFlight:
 
     def __init__(self, assets: AssetStore) -> None:
         self._assets = assets
+        self._known: dict[str, int] = {}
 
     async def claim(self, job: Job, now: datetime, *, needs: timedelta) -> bool:
         """Tell whether *job* may buy, with a lease of its own that lasts for what it *needs* and more.
@@ -91,15 +95,21 @@ class SingleFlight:
 
     async def _newest(self, job: Job, *, known: int = -1) -> _Generation:
         """Find the newest lease; there is none missing before it, and the one of number *known* is there."""
-        number, entry = known, None
-        if known >= 0:
-            entry = await self._assets.recall(_key(job, known))
+        number, entry = max(known, self._known.get(job.fingerprint, -1)), None
+        if number >= 0:
+            entry = await self._assets.recall(_key(job, number))
         while (following := await self._assets.recall(_key(job, number + 1))) is not None:
             number, entry = number + 1, following
+        self._remember(job.fingerprint, number)
         if number < 0:
             return _Generation(number, None, released=True)
         released = await self._assets.recall(_key(job, number, ".released")) is not None
         return _Generation(number, Lease.read(entry), released)
+
+    def _remember(self, fingerprint: str, number: int) -> None:
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()  # only a place to begin looking
+        self._known[fingerprint] = number
 
 
 def _is_of(newest: _Generation, job: Job) -> bool:

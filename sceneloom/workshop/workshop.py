@@ -1,11 +1,12 @@
 """The workshop: knows every supplier, and looks into the store before anything is made."""
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
+from typing import cast
 
 import structlog
 
@@ -14,7 +15,17 @@ from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.policy import POLL_SCHEDULE, deadline
 from models.ports import AssetStore, Clock, Reconciled, TaskReport
-from models.work import ClipRequest, ImageRequest, JobKind, JobRequest, Offer, Output, Source
+from models.work import (
+    ClipRequest,
+    ImageRequest,
+    JobKind,
+    JobRequest,
+    Offer,
+    Output,
+    Source,
+    SpeechRequest,
+)
+from sceneloom.providers.catalogue import Misfit, Model, misfits
 from sceneloom.workshop.pace import Outcome, Pace
 from sceneloom.workshop.single_flight import LOOK_SECONDS, SingleFlight
 from sceneloom.workshop.supplier import Maker, Progress, TaskMaker
@@ -37,10 +48,16 @@ class Supplier:
     poll_schedule: Sequence[float] = POLL_SCHEDULE
     usd_per_second: float = 0.0
     """The price of a second of clip, where a call has no fixed price."""
+    usd_per_letter: float = 0.0
+    """The same of a letter of narration."""
+    limits: Model | None = None
+    """What the model can do, where the catalogue says."""
     per_minute: int = 0
     """How many calls each worker makes in a minute; 0 is no limit."""
     deadline_seconds: float = 0.0
     """How long a task may take at least, where the provider's service tier is slower than our rule."""
+    rebuild: Callable[[Offer], Maker | TaskMaker] | None = None
+    """Makes the maker for an offer of this account as it was set up when a job began."""
     tasks: TaskMaker | None = field(init=False)
     """The maker, where it makes tasks: so that each poll need not look."""
     pace: Pace = field(init=False)
@@ -54,6 +71,12 @@ class Supplier:
         )
         object.__setattr__(self, "pace", pace)
         object.__setattr__(self, "tasks", self.maker if isinstance(self.maker, TaskMaker) else None)
+
+    def maker_for(self, offer: Offer) -> Maker | TaskMaker:
+        """Return the maker for what a job has frozen in its row, whatever the settings say by now."""
+        if self.rebuild is None or not offer.endpoint or offer.is_as(self.offer):
+            return self.maker
+        return self.rebuild(offer)
 
 
 class Workshop:
@@ -78,9 +101,11 @@ class Workshop:
         return self._offer(want.provider or self._usual[want.kind], want.request)
 
     def fallback_for(self, job: Job, /) -> Offer | None:
-        """Return who may make the asset of *job*, whose provider cannot be had, or None."""
+        """Return who may make the asset of *job*, whose provider cannot be had, or None where nobody can."""
         name = self._fallbacks.get(job.kind)
         if name in {None, job.offer.provider} or (job.kind, name) not in self._suppliers:
+            return None
+        if any(self.misfits(Want(request=job.request, provider=name))):
             return None
         return self._offer(str(name), job.request)
 
@@ -94,8 +119,22 @@ class Workshop:
             case ClipRequest(duration_seconds=seconds):
                 cost = supplier.offer.cost_usd + seconds * supplier.usd_per_second
                 return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
+            case SpeechRequest(text=text):
+                cost = supplier.offer.cost_usd + len(text) * supplier.usd_per_letter
+                return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
             case _:
                 return supplier.offer
+
+    def misfits(self, want: Want, /) -> Iterable[Misfit]:
+        """Return what the model that would make *want* cannot do; nothing where that is not known."""
+        supplier = self._suppliers.get((want.kind, want.provider or self._usual[want.kind]))
+        limits = supplier.limits if supplier else None
+        return () if limits is None else misfits(limits, want.request)
+
+    def is_local(self, want: Want, /) -> bool:
+        """Tell whether *want* is made on this machine; what nobody here makes counts as if it were."""
+        supplier = self._suppliers.get((want.kind, want.provider or self._usual[want.kind]))
+        return supplier is None or supplier.limits is None
 
     def names(self, kind: JobKind) -> frozenset[str]:
         """Return the names of all providers of *kind*."""
@@ -120,8 +159,13 @@ class Workshop:
         supplier = self._known(job)
         return supplier.pace.gate if supplier else contextlib.nullcontext()
 
-    async def turn(self, job: Job, clock: Clock) -> datetime | None:
-        """Return None where a call for *job* begins now, else when to ask again.
+    def look(self, job: Job) -> AbstractAsyncContextManager[object]:
+        """Wait until *job* may look into the store: those before it come first."""
+        supplier = self._known(job)
+        return supplier.pace.looks if supplier else contextlib.nullcontext()
+
+    async def waits_until(self, job: Job, clock: Clock) -> datetime | None:
+        """Return when to look at *job* again, None where it may take a place and wait for its turn.
 
         It waits while its provider needs a rest, and while an equal job is being bought. Raises
         `ProviderFailure` where that rest is too long, and what the asset store raises where it is away.
@@ -129,27 +173,31 @@ class Workshop:
         supplier, now = self._known(job), clock.now()
         if supplier is None:
             return None  # the call says so at once
-        pace = supplier.pace
-        if (until := pace.wait_until(now)) is not None:
+        if (until := supplier.pace.wait_until(now)) is not None:
             return until
         if self.is_shared(job):
             if not await self._flights.claim(job, now, needs=self.deadline(job)):
                 return now + timedelta(seconds=LOOK_SECONDS)
             if await self.recall(job) is not None:
                 return now  # an equal job was finished after this one had looked, and before it could claim
-        return await pace.turn(clock)
+        return None
+
+    async def turn(self, job: Job, clock: Clock) -> datetime | None:
+        """Return None where a call for *job* begins now, else when to ask again. Raises as `waits_until`."""
+        supplier = self._known(job)
+        return await supplier.pace.turn(clock, job.job_id) if supplier else None
 
     def learned(self, job: Job, outcome: Outcome, now: datetime) -> None:
         """Hear how a call for *job* ended."""
         supplier = self._known(job)
         if supplier is not None and not _is_only_fetched(job.request):
-            supplier.pace.learned(outcome, now)
+            supplier.pace.learned(outcome, now, job.job_id)
 
     def not_called(self, job: Job) -> None:
         """Hear that the call for *job* whose turn it was is not made."""
         supplier = self._known(job)
         if supplier is not None:
-            supplier.pace.not_called()
+            supplier.pace.not_called(job.job_id)
 
     async def let_go(self, job: Job) -> None:
         """Let equal jobs be bought, as this attempt at *job*, which is shared, is over."""
@@ -203,23 +251,21 @@ class Workshop:
 
         *taken* are the task ids of other jobs. Raises `ProviderFailure` where the provider does not answer.
         """
-        tasks = self._supplier(job).tasks
-        return await tasks.find(job, taken=taken) if tasks else None
+        return await self._tasks(job).find(job, taken=taken) if self.is_task(job) else None
 
     async def confirm(self, job: Job, named: str) -> str | None:
         """Return the id of the task of *job* that a webhook calls *named*, once its provider knows of it.
 
         None where the provider sends no webhooks. Raises `ProviderFailure` where it knows of no such task.
         """
-        maker = self._supplier(job).maker
-        return await maker.confirm(job, named) if isinstance(maker, TaskMaker) else None
+        return await self._tasks(job).confirm(job, named) if self.is_task(job) else None
 
     async def make(self, job: Job, *, progress: Progress) -> Output:
         """Make the asset of *job* in one call."""
-        supplier = self._supplier(job)
-        if not isinstance(supplier.maker, Maker):
+        maker = self._supplier(job).maker_for(job.offer)
+        if not isinstance(maker, Maker):
             raise TypeError(f"{job.offer.provider} makes {job.kind} as a task")
-        return await self._remembered(job, await supplier.maker.make(job, progress=progress))
+        return await self._remembered(job, await maker.make(job, progress=progress))
 
     async def submit(self, job: Job) -> str:
         """Start the task of *job* and return the provider's id of it."""
@@ -227,8 +273,7 @@ class Workshop:
 
     async def take_back(self, job: Job) -> bool:
         """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
-        tasks = self._supplier(job).tasks
-        return await tasks.take_back(job) if tasks else False
+        return await self._tasks(job).take_back(job) if self.is_task(job) else False
 
     async def poll(self, job: Job) -> TaskReport:
         """Ask how the task of *job* stands."""
@@ -262,10 +307,11 @@ class Workshop:
                 return True
 
     def _tasks(self, job: Job) -> TaskMaker:
-        tasks = self._supplier(job).tasks
-        if tasks is None:
+        supplier = self._supplier(job)
+        if supplier.tasks is None:
             raise TypeError(f"{job.offer.provider} makes {job.kind} in one call")
-        return tasks
+        maker = supplier.maker_for(job.offer)
+        return supplier.tasks if maker is supplier.maker else cast("TaskMaker", maker)
 
     def _known(self, job: Job) -> Supplier | None:
         return self._suppliers.get((job.kind, job.offer.provider))

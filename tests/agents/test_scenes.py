@@ -3,12 +3,15 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from agents.scenes import ScenesAgent
 from models.commands import CancelScene, RequestScene, ResolveSubmit, Want
 from models.errors import ErrorCode
 from models.job import Job
 from models.job_events import (
     JobFailed,
+    JobPostponed,
     JobStopped,
     JobSubmitted,
     JobSucceeded,
@@ -19,7 +22,7 @@ from models.job_events import (
 from models.lifecycle import JobStatus, SubmitState
 from models.results import SceneCompleted, SceneFailed, SceneStopped, SceneUnclear
 from models.work import Decision, ImageRequest, Output, Source, SpeechRequest
-from tests.fakes import MemoryJobs, MovedClock, OneOffer, Outbox, Queue
+from tests.fakes import START, MemoryJobs, MovedClock, OneOffer, Outbox, Queue
 
 IMAGE, SPEECH = "p1/scene-001/image", "p1/scene-001/speech"
 OUTPUT = Output(url="mem://sea.png", media_type="image/png")
@@ -50,6 +53,7 @@ class House:
             job_id=job_id,
             attempt=job.attempt,
             call=job.postponed,
+            submit=job.submit,
             occurred_at=self.clock.now(),
             **facts,
         )
@@ -186,3 +190,58 @@ async def test_a_scene_that_was_finished_before_its_cancellation_says_so() -> No
 
     assert len(house.outbox.of(SceneCompleted)) == 2
     assert house.outbox.of(SceneStopped) == []
+
+
+async def accepted(house: House, task_id: str = "t-1") -> None:
+    await house.hear(a_scene())
+    await house.hear(house.event(SubmitIntended), house.event(JobSubmitted, provider_task_id=task_id))
+
+
+async def test_a_search_that_ends_late_does_not_throw_away_the_task_that_was_found_meanwhile() -> None:
+    house = House()
+    await house.hear(a_scene())
+    await house.hear(house.event(SubmitIntended), house.event(SubmitOutcomeUnknown))
+    late = house.event(JobPostponed, due_at=START, error_code=ErrorCode.PROVIDER_UNAVAILABLE)
+
+    await house.hear(house.event(JobSubmitted, provider_task_id="t-1"), late)
+
+    assert house.job().provider_task_id == "t-1"
+    assert house.job().submit is SubmitState.ACCEPTED
+
+
+async def test_a_question_that_ends_late_does_not_fail_the_task_that_a_person_named() -> None:
+    house = House()
+    await house.in_doubt()
+    late = house.event(JobFailed, error_code=ErrorCode.SUBMIT_UNKNOWN)
+    adopt = ResolveSubmit(
+        project_id="p1", job_id=IMAGE, attempt=1, call=0, decision=Decision.ADOPT, provider_task_id="t-1"
+    )
+
+    await house.hear(adopt, late)
+
+    assert house.job().status is JobStatus.RUNNING
+    assert house.job().provider_task_id == "t-1"
+
+
+async def test_a_task_that_was_taken_back_at_its_deadline_is_no_orphan_of_a_cancelled_project() -> None:
+    house = House()
+    await accepted(house)
+    late = house.event(JobFailed, error_code=ErrorCode.PROVIDER_TIMEOUT, taken_back=True)
+
+    await house.hear(CancelScene(project_id="p1", scene_id="scene-001", attempt=1), late)
+
+    assert house.job().tally.orphaned == 0
+    assert house.job().is_settled
+
+
+@pytest.mark.parametrize("code", [ErrorCode.PROVIDER_UNAVAILABLE, ErrorCode.PROVIDER_RATE_LIMITED])
+async def test_a_task_that_was_accepted_and_failed_is_not_bought_again_from_another_provider(
+    code: ErrorCode,
+) -> None:
+    house = House(fallback="other")
+    await accepted(house)
+
+    await house.hear(house.event(JobFailed, error_code=code))
+
+    assert house.job().status is JobStatus.FAILED
+    assert house.job().offer.provider == "house"

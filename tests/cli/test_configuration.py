@@ -44,6 +44,21 @@ def test_a_wrong_broker_says_how_to_write_one(monkeypatch: pytest.MonkeyPatch) -
     assert said.startswith("SCENELOOM_BROKER: kafka://(hidden)@host will not do: write kafka://HOST:PORT")
 
 
+@pytest.mark.parametrize("url", ["", "ledger.example", "ftp://ledger.example", "http://"])
+def test_another_ledger_needs_an_address_and_says_how_to_write_one(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("SCENELOOM_CREDITS", "http")
+    said = explained(monkeypatch, "SCENELOOM_CREDITS_URL", url)
+    assert said.startswith("SCENELOOM_CREDITS_URL: ")
+    assert said.endswith("write the http:// or https:// address of the ledger")
+
+
+def test_a_key_that_no_header_may_hold_is_told_without_showing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = explained(monkeypatch, "SCENELOOM_CREDITS_KEY", "ключ-secret")
+    assert said.startswith("SCENELOOM_CREDITS_KEY: (hidden) will not do: a key holds no spaces")
+
+
 @pytest.mark.parametrize("url", ["us.example", "ftp://us.example", "https://", "https://us.example/?a=b"])
 def test_a_wrong_webhook_address_says_how_to_write_one(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     said = explained(monkeypatch, "SCENELOOM_WEBHOOK_URL", url)
@@ -51,6 +66,11 @@ def test_a_wrong_webhook_address_says_how_to_write_one(monkeypatch: pytest.Monke
         f"SCENELOOM_WEBHOOK_URL: {url} will not do: "
         "write https://HOST[:PORT][/PATH], without a query and without a user"
     )
+
+
+def test_a_webhook_address_is_not_sent_in_clear_over_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = explained(monkeypatch, "SCENELOOM_WEBHOOK_URL", "http://us.example")
+    assert "write https://: the address holds a token" in said
 
 
 def test_webhooks_that_are_half_set_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

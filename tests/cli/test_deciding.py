@@ -9,7 +9,7 @@ import pytest
 from models.commands import ApproveResend, CancelProject, RetryProject
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
-from models.work import Decision, Question
+from models.work import Decision, JobKind, Question
 from sceneloom.cli import following
 from sceneloom.cli.outcomes import Outcome
 from sceneloom.client import Refusal
@@ -23,6 +23,7 @@ __all__ = ["settings"]
 
 QUESTION = Question(
     job_id="film/scene-001/clip",
+    kind=JobKind.CLIP,
     attempt=1,
     call=0,
     provider="ark",

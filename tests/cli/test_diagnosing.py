@@ -13,7 +13,7 @@ from tests.kafka_fixtures import TestBroker
 from tests.stage import settings_for
 
 CHECKS = [
-    *("packages", "settings", "providers", "credits", "broker", "topics", "workers", "clock"),
+    *("packages", "settings", "providers", "broker", "topics", "workers", "clock"),
     *("data folder", "asset store", "ffmpeg", "fonts", "voices"),
 ]
 
@@ -72,7 +72,7 @@ def test_a_broken_setup_names_each_fault_and_what_to_do(
         assert lines[lines.index(fault) + 1].strip().startswith("→ ")
     assert [line.split()[1] for line in lines if line.startswith("warning")] == ["topics", "workers", "clock"]
     assert [line.split()[1] for line in lines if line.startswith("ok")] == [
-        *("packages", "credits", "ffmpeg", "fonts", "voices"),
+        *("packages", "ffmpeg", "fonts", "voices"),
     ]
     assert shown.stderr.endswith("5 faults\n")
     assert "geheim" not in shown.stdout + shown.stderr

@@ -129,10 +129,3 @@ async def test_a_ledger_that_is_not_there_is_unavailable() -> None:
             client, base_url="http://127.0.0.1:9", key=SecretStr(""), clock=MovedClock(), answer_seconds=2.0
         )
         assert (await failure(ledger)).code is ErrorCode.PROVIDER_UNAVAILABLE
-
-
-@pytest.mark.parametrize("url", ["", "ledger.example", "ftp://ledger.example", "http://"])
-async def test_an_address_that_is_none_is_refused_at_once_by_the_name_of_its_setting(url: str) -> None:
-    async with httpx.AsyncClient() as client:
-        with pytest.raises(ValueError, match="SCENELOOM_CREDITS_URL"):
-            HttpLedger(client, base_url=url, key=SecretStr(""), clock=MovedClock())

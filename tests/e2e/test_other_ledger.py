@@ -23,7 +23,7 @@ CLIP = 150_000
 
 @pytest.fixture
 def more_settings() -> Mapping[str, Any]:
-    return {"credits": "http"}
+    return {"credits": "http", "credits_url": "http://ledger"}
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ def test_a_retry_reserves_what_was_spent_and_what_is_missing() -> None:
     assert order == ReserveCredits(user_id="u1", project_id="p1", version=again.version, micros=450_000)
 
 
-def test_a_retry_that_changes_the_request_reserves_everything_of_the_scenes_that_it_makes() -> None:
+def test_a_retry_that_changes_the_request_reserves_what_is_wanted_otherwise_until_work_has_begun() -> None:
     project, _ = submitted()
     over = told(
         project,
@@ -150,14 +150,24 @@ def test_a_retry_that_changes_the_request_reserves_everything_of_the_scenes_that
         completed(FIRST),
         failed(SECOND).model_copy(update={"assets": completed(SECOND).assets}),
     )
-    command = RetryProject(project_id="p1", command_id="r1")
-    changed = over.request.model_copy(update={"title": "Another"})
-    events = decisions.decide(over, command, now=LATER, request=changed)
+    first, second = over.request.scenes
+    other = second.model_copy(update={"prompt": "a calm sea"})
+    changed = over.request.model_copy(update={"scenes": (first, other)})
+    retry = RetryProject(project_id="p1", command_id="r1")
+    events = decisions.decide(over, retry, now=LATER, request=changed)
 
-    asked = crediting.credits_first(over, events, PRICE.offer_for)[-1]
+    events = crediting.credits_first(over, events, PRICE.offer_for)
 
+    asked = events[-1]
     assert isinstance(asked, CreditsRequested)
-    assert asked.micros == 150_000 + 300_000
+    assert asked.micros == 150_000 + 150_000
+    refused = told(after(over, events), CreditsRefused(user_id="u1", project_id="p1", version=asked.version))
+    again = RetryProject(project_id="p1", command_id="r2")
+    once_more = crediting.credits_first(
+        refused, decisions.decide(refused, again, now=LATER), PRICE.offer_for
+    )[-1]
+    assert isinstance(once_more, CreditsRequested)
+    assert once_more.micros == 150_000 + 150_000
 
 
 @pytest.mark.parametrize("ending", ["failed", "cancelled"])

@@ -40,7 +40,7 @@ from models.job_events import (
     SubmitOutcomeUnknown,
     SubmitUnresolved,
 )
-from models.lifecycle import PROJECT_TRANSITIONS, ProjectState, SceneStatus
+from models.lifecycle import PROJECT_TRANSITIONS, JobStatus, ProjectState, SceneStatus, SubmitState
 from models.results import (
     SceneCompleted,
     SceneDelayed,
@@ -129,12 +129,15 @@ class EveryOrder(RuleBasedStateMachine):
 
     def deliver(self, message: Any) -> None:
         before = len(self.outbox.messages)
+        rows = dict(self.jobs_table.rows)
         agent = self.agent_for(message)
         self.clock.advance(1)
         try:
             asyncio.run(agent.handle(message, origin=f"o-{message.type}"))
         except UnknownProject:
             assert "p1" not in self.projects_table.rows
+        for job in rows.values():
+            self.no_accepted_task_is_thrown_away(job, self.jobs_table.rows[job.job_id], message)
         for sent in self.outbox.messages[before:]:
             if self.is_read(sent) and sent not in self.sent:
                 self.sent.append(sent)
@@ -144,6 +147,13 @@ class EveryOrder(RuleBasedStateMachine):
 
     def is_read(self, message: Any) -> bool:
         return isinstance(message, FOR_PROJECTS + FOR_SCENES)
+
+    def no_accepted_task_is_thrown_away(self, before: Job, after: Job, message: Any) -> None:
+        """Only whoever has polled a task may say that it is over; a person, or a search, knows less."""
+        if before.submit is not SubmitState.ACCEPTED or before.finished:
+            return
+        is_gone = after.provider_task_id != before.provider_task_id or after.status is JobStatus.FAILED
+        assert not is_gone or message.submit is SubmitState.ACCEPTED
 
     # -- users
 
@@ -191,6 +201,20 @@ class EveryOrder(RuleBasedStateMachine):
         job = jobs[pick % len(jobs)]
         self.sent.append(self.learned(job, what, code))
 
+    @precondition(lambda self: bool(self.open_jobs()))
+    @rule(
+        pick=st.integers(min_value=0),
+        whats=st.lists(st.sampled_from([1, 3, 4, 5]), min_size=2, max_size=3),
+        code=st.sampled_from(list(ErrorCode)),
+    )
+    def several_learn_something_of_the_same_call(self, pick: int, whats: list[int], code: ErrorCode) -> None:
+        """A worker that is not the owner any more, a search and a webhook all know the job as it was."""
+        jobs = self.open_jobs()
+        job = jobs[pick % len(jobs)]
+        for message in [self.learned(job, what, code) for what in whats]:
+            self.sent.append(message)
+            self.deliver(message)
+
     def open_jobs(self) -> list[Job]:
         return [job for job in self.jobs_table.rows.values() if not job.is_settled]
 
@@ -201,6 +225,7 @@ class EveryOrder(RuleBasedStateMachine):
             "job_id": job.job_id,
             "attempt": job.attempt,
             "call": job.postponed,
+            "submit": job.submit,
             "occurred_at": self.clock.now(),
         }
         output = Output(url=f"mem://{job.job_id}/{job.attempt}", media_type="x/y", seconds=2.0)

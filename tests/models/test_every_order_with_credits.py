@@ -17,8 +17,10 @@ from models.credit_messages import (
     ReserveCredits,
     SettleCredits,
 )
-from models.lifecycle import ProjectState
+from models.identifiers import FILM
+from models.lifecycle import JobStatus, ProjectState, SceneStatus
 from models.money import micros
+from models.scene import wants_of
 from tables.credits import CreditTable
 from tests.fakes import OneOffer, PlainAdmission
 from tests.models.test_every_order import EveryOrder
@@ -56,10 +58,28 @@ class EveryOrderWithCredits(EveryOrder):
         if grant not in self.sent:
             self.sent.append(grant)
 
-    @invariant()
-    def no_work_is_asked_for_before_its_credits_are_reserved(self) -> None:
-        asked_for_work = bool(self.outbox.of(RequestScene))
-        assert not asked_for_work or self.outbox.of(CreditsReserved)
+    def deliver(self, message: Any) -> None:
+        before = len(self.outbox.of(RequestScene))
+        super().deliver(message)
+        for command in self.outbox.of(RequestScene)[before:]:
+            if command.scene_id != FILM:
+                self.work_that_is_asked_for_is_reserved()
+
+    def work_that_is_asked_for_is_reserved(self) -> None:
+        project = self.projects_table.rows["p1"]
+        jobs = self.jobs_table.rows
+        made = {job.request for job in jobs.values() if job.status is JobStatus.SUCCEEDED}
+        missing = sum(
+            0.15
+            for scene, asked in zip(project.scenes, project.request.scenes, strict=True)
+            if scene.status is SceneStatus.IN_PROGRESS
+            for want in wants_of(asked, project.request)
+            if want.request not in made
+        )
+        assert project.reservation is not None
+        assert project.reservation.micros >= micros(project.tally.spent_usd + missing) or not missing
+        reserved = [m.version for m in self.outbox.of(CreditsReserved)]
+        assert project.reservation.moment.version in reserved
 
     @invariant()
     def nothing_is_held_once_the_newest_settlement_has_arrived(self) -> None:

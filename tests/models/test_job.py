@@ -58,6 +58,7 @@ def told(job: Job, *events: Any) -> Job:
     return job
 
 
+ACCEPTED = SubmitState.ACCEPTED
 INTENDED = an_event(SubmitIntended)
 SUBMITTED = an_event(JobSubmitted, provider_task_id="t-1")
 SUCCEEDED = an_event(JobSucceeded, output=OUTPUT, source=Source.MADE)
@@ -142,7 +143,12 @@ def test_a_cached_output_costs_nothing_and_says_what_it_saved() -> None:
 
 
 def test_a_new_attempt_remembers_what_the_earlier_one_cost() -> None:
-    lost = told(a_job(), INTENDED, SUBMITTED, an_event(JobFailed, error_code=ErrorCode.PROVIDER_TIMEOUT))
+    lost = told(
+        a_job(),
+        INTENDED,
+        SUBMITTED,
+        an_event(JobFailed, error_code=ErrorCode.PROVIDER_TIMEOUT, submit=ACCEPTED),
+    )
 
     again = taken_up(lost, a_job(scene_attempt=2))
     done = told(again, an_event(JobSucceeded, attempt=2, output=OUTPUT, source=Source.MADE))
@@ -259,10 +265,16 @@ def test_a_question_of_a_call_that_was_answered_meanwhile_is_not_asked() -> None
         pytest.param([INTENDED], [SUCCEEDED], Tally(bought=1, spent_usd=0.15), id="it came after all"),
         pytest.param([INTENDED], [SUBMITTED], ORPHAN, id="the task was accepted"),
         pytest.param(
-            [INTENDED], [SUBMITTED, an_event(JobStopped, billed=False)], Tally(), id="the task was taken back"
+            [INTENDED],
+            [SUBMITTED, an_event(JobStopped, billed=False, submit=ACCEPTED)],
+            Tally(),
+            id="the task was taken back",
         ),
         pytest.param(
-            [INTENDED, SUBMITTED], [an_event(JobStopped, billed=True)], ORPHAN, id="too late to stop"
+            [INTENDED, SUBMITTED],
+            [an_event(JobStopped, billed=True, submit=ACCEPTED)],
+            ORPHAN,
+            id="too late to stop",
         ),
         pytest.param([INTENDED], [UNKNOWN], ORPHAN, id="nobody knows"),
         pytest.param([INTENDED, UNKNOWN], [UNRESOLVED], ORPHAN, id="nobody will ever know"),
@@ -282,9 +294,9 @@ def test_a_cancelled_job_is_settled_when_nothing_more_will_be_known() -> None:
     running = told(a_job(), INTENDED, SUBMITTED).cancel()
     assert not running.is_settled
 
-    settled = running.evolve(an_event(JobStopped, billed=True))
+    settled = running.evolve(an_event(JobStopped, billed=True, submit=ACCEPTED))
     assert settled.is_settled
-    assert settled.evolve(an_event(JobStopped, billed=False)) is settled
+    assert settled.evolve(an_event(JobStopped, billed=False, submit=ACCEPTED)) is settled
 
 
 def test_a_stand_in_makes_the_same_asset_and_is_counted() -> None:

@@ -18,6 +18,7 @@ from models.commands import (
 from models.errors import (
     ErrorCode,
     IllegalTransition,
+    NothingToAdopt,
     NothingToConfirm,
     SceneNotMissing,
     UnknownScene,
@@ -40,7 +41,7 @@ from models.identifiers import FILM
 from models.lifecycle import ProjectState, SceneStatus
 from models.project import Project
 from models.snapshot import snapshot
-from models.work import Assets, Decision, Question, RenderRequest, Tally
+from models.work import Assets, Decision, JobKind, Question, RenderRequest, Tally
 from tests.fakes import START, a_request
 
 LATER = START + timedelta(minutes=1)
@@ -264,7 +265,8 @@ def test_a_result_for_a_scene_that_the_project_does_not_have_is_refused() -> Non
 
 
 QUESTION = Question(
-    job_id="p1/scene-001/image",
+    job_id="p1/scene-001/clip",
+    kind=JobKind.CLIP,
     attempt=1,
     call=0,
     provider="house",
@@ -323,7 +325,7 @@ def test_a_second_decision_and_one_that_nobody_asked_for_are_refused() -> None:
     asked = told(submitted(), UNCLEAR)
     answered = told(asked, APPROVE)
 
-    with pytest.raises(NothingToConfirm, match="scene-001/image"):
+    with pytest.raises(NothingToConfirm, match="scene-001/clip"):
         decisions.decide(answered, APPROVE.model_copy(update={"command_id": "a2"}), now=LATER)
     with pytest.raises(NothingToConfirm):
         decisions.decide(submitted(), APPROVE, now=LATER)
@@ -430,3 +432,60 @@ def test_without_changes_the_request_stays_as_it_is() -> None:
     project = a_failure()
 
     assert parse_request(changed(project, Changes())) == project.request
+
+
+def progressed(revision: int, **facts: object) -> results.SceneProgressed:
+    return results.SceneProgressed.model_validate(
+        {"project_id": "p1", "scene_id": FIRST, "attempt": 1, "revision": revision, **facts}
+    )
+
+
+def test_a_question_that_a_webhook_has_answered_is_not_asked_any_more() -> None:
+    asked = told(submitted(), UNCLEAR.model_copy(update={"revision": 5, "asking": (QUESTION.job_id,)}))
+    stale = told(asked, progressed(4))
+    assert stale.part(FIRST).open_questions == (QUESTION,)
+
+    project = told(asked, progressed(6))
+
+    assert project.part(FIRST).open_questions == ()
+    with pytest.raises(NothingToConfirm):
+        decisions.decide(project, APPROVE, now=LATER)
+
+
+def test_what_an_open_scene_has_cost_is_shown_though_it_came_no_further() -> None:
+    orphan = Tally(orphaned=1, spent_usd=0.15, orphaned_usd=0.15)
+
+    project = told(submitted(), progressed(5, tally=orphan))
+
+    assert project.receipt.orphaned == 1
+    assert decisions.decide(project, progressed(6, tally=orphan), now=LATER) == ()
+
+
+def test_a_call_that_makes_no_task_cannot_be_gone_on_with() -> None:
+    speech = QUESTION.model_copy(update={"job_id": "p1/scene-001/speech", "kind": JobKind.SPEECH})
+    asked = told(submitted(), UNCLEAR.model_copy(update={"question": speech}))
+    adopt = ApproveResend(
+        project_id="p1",
+        command_id="a1",
+        job_id=speech.job_id,
+        decision=Decision.ADOPT,
+        provider_task_id="t-9",
+    )
+
+    with pytest.raises(NothingToAdopt, match="has no task"):
+        decisions.decide(asked, adopt, now=LATER)
+
+
+def test_a_retry_in_other_words_forgets_what_was_made_for_the_old_ones() -> None:
+    half = failed(FIRST).model_copy(update={"assets": completed(FIRST).assets})
+    before = told(submitted(), completed(SECOND), half)
+    changes = Changes(scene_id=FIRST, prompt="a calm sea")
+    retry = RetryProject(project_id="p1", command_id="c1", changes=changes)
+
+    project = after(
+        before, decisions.decide(before, retry, now=LATER, request=parse_request(changed(before, changes)))
+    )
+
+    assets = project.part(FIRST).assets
+    assert assets.image_url is None
+    assert assets.audio_url is not None

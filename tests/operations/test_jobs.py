@@ -2,11 +2,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from models.errors import ErrorCode
 from models.job import Job
 from models.lifecycle import JobStatus, SubmitState
 from models.work import Source, Tally
+from sceneloom.accounts import Account
 from sceneloom.operations.jobs import LAST_LOOK, JobFilter, chosen, deadlines, line, total
 from sceneloom.settings import Settings
 from tests.fakes import START
@@ -106,4 +108,4 @@ def test_deadlines_are_those_of_a_worker() -> None:
 
 def test_deadlines_of_a_half_set_provider_cannot_be_told() -> None:
     with pytest.raises(ValueError, match="SCENELOOM_FAL_MODEL"):
-        deadlines(Settings(_env_file=None, fal_key="k"))
+        deadlines(Settings(_env_file=None, accounts={"fal": Account(key=SecretStr("k"))}))

@@ -1,9 +1,11 @@
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
+from sceneloom.accounts import Account
 from sceneloom.operations.examination import Finding, Verdict
-from sceneloom.operations.setting_checks import ledger, missing, packages, providers, settings_check
+from sceneloom.operations.setting_checks import missing, packages, providers, settings_check
 from sceneloom.settings import Settings
 
 
@@ -32,14 +34,18 @@ async def test_without_keys_all_is_local() -> None:
 
 
 async def test_set_keys_are_named_but_never_shown() -> None:
-    (finding,) = await providers(settings(ark_key="geheim-1", openai_key="geheim-2"))
+    (finding,) = await providers(
+        settings(accounts={"ark": {"key": "geheim-1"}, "openai": {"key": "geheim-2"}})
+    )
     assert finding.verdict is Verdict.OK
     assert "ark, openai" in finding.found
     assert "geheim" not in finding.found
 
 
 async def test_every_half_set_provider_is_named() -> None:
-    found = await providers(settings(fal_key="k", ark_key="bad\nkey", openai_key="k"))
+    found = await providers(
+        settings(accounts={"fal": {"key": "k"}, "ark": {"key": "bad\nkey"}, "openai": {"key": "k"}})
+    )
     assert [each.split(" ")[0] for each in sorted(faults(found))] == ["ark", "fal"]
     assert "SCENELOOM_FAL_MODEL" in str(faults(found))
 
@@ -59,14 +65,13 @@ async def test_a_provider_is_looked_at_without_making_the_asset_folder(tmp_path:
     assert not (tmp_path / "data").exists()
 
 
-async def test_another_ledger_without_an_address_is_a_fault_of_its_own() -> None:
-    half_set = settings(credits="http", credits_key="k", ark_key="k")
-    (fault,) = await ledger(half_set)
-    assert fault.verdict is Verdict.FAULT
-    assert "SCENELOOM_CREDITS_URL" in fault.advice
-    (finding,) = await providers(half_set)
+async def test_only_accounts_count_as_keys_that_are_set() -> None:
+    account = Account(key=SecretStr("k"))
+    chosen = settings(
+        credits="http", credits_url="https://ledger.example", credits_key="k", accounts={"ark": account}
+    )
+    (finding,) = await providers(chosen)
     assert "keys are set for ark;" in finding.found
-    assert (await ledger(settings()))[0].verdict is Verdict.OK
 
 
 @pytest.mark.parametrize("wrong", [[], ["SCENELOOM_PARTITIONS: x is not a whole number"]])

@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -15,8 +14,23 @@ from models.job import Job
 from models.shapes import AspectRatio
 from models.work import ClipRequest, Offer
 from sceneloom.providers.wire import Patience, open_client
+from sceneloom.testing.contract.expecting import everything_shown
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider, HandClock
 from tests.fakes import START
+
+__all__ = [
+    "FAKE_KEY",
+    "HASTY",
+    "PNG",
+    "Shelf",
+    "a_clip_job",
+    "direct_client",
+    "everything_shown",
+    "faking",
+    "mocked",
+    "patience_for",
+    "raw_server",
+]
 
 FAKE_KEY: Final = SecretStr(TEST_KEY)
 HASTY: Final = Patience(connect=5.0, read=0.6, write=5.0, pool=5.0, total=6.0)
@@ -99,11 +113,3 @@ async def raw_server(
         for writer in held:
             writer.close()
         await server.wait_closed()
-
-
-def everything_shown(error: BaseException) -> str:
-    """Return all that a log could show of *error*: its texts, its causes, and the locals of every frame."""
-    report = traceback.TracebackException.from_exception(error, capture_locals=True)
-    shown = [str(error), repr(error), repr(vars(error)), "".join(report.format())]
-    chained = [each for each in (error.__cause__, error.__context__) if each is not None]
-    return "\n".join([*shown, *(everything_shown(each) for each in chained)])

@@ -362,7 +362,7 @@ async def test_a_lost_task_is_found_by_our_reference_among_its_likes() -> None:
     async with playing({"rules": [LOST]}) as (ark, provider):
         await lost(ark)
         await ark.submit(JOB.model_copy(update={"scene_id": "scene-002"}))
-        found = await ark.candidates(JOB, START)
+        found = await ark.candidates(JOB)
         assert found == Adopted(str(provider.ledger.accepted()[0].task_id), certain=True)
 
 
@@ -375,31 +375,33 @@ async def test_without_a_reference_the_only_task_that_looks_like_ours_is_probabl
             await ark.submit(a_clip_job(MODEL, **other))
         await ark.submit(a_clip_job("another-model"))
         mine = str(provider.ledger.accepted()[0].task_id)
-        assert await ark.candidates(JOB, START) == Adopted(mine, certain=False)
+        assert await ark.candidates(JOB) == Adopted(mine, certain=False)
 
 
 async def test_several_likes_are_for_a_person_unless_other_jobs_have_them() -> None:
     async with playing({"defaults": {"echoes_reference": False}}) as (ark, _):
         first, second = await ark.submit(JOB), await ark.submit(JOB)
-        found = await ark.candidates(JOB, START)
+        found = await ark.candidates(JOB)
         assert isinstance(found, Several)
         assert set(found.task_ids) == {first, second}
-        assert await ark.candidates(JOB, START, taken={first}) == Adopted(second, certain=False)
-        assert await ark.candidates(JOB, START, taken={first, second}) == Absent()
+        assert await ark.candidates(JOB, taken={first}) == Adopted(second, certain=False)
+        assert await ark.candidates(JOB, taken={first, second}) == Absent()
 
 
 @pytest.mark.parametrize(("minutes", "seen"), [(-6, Absent), (-4, Adopted), (0.9, Adopted), (1.1, Absent)])
 async def test_only_tasks_made_around_the_submit_count(minutes: float, seen: type) -> None:
     async with playing() as (ark, _):
         await ark.submit(JOB)
-        found = await ark.candidates(JOB, START + timedelta(minutes=minutes))
+        found = await ark.candidates(
+            JOB.model_copy(update={"intended_at": START + timedelta(minutes=minutes)})
+        )
         assert type(found) is seen
 
 
 async def test_a_task_with_an_odd_age_or_none_is_judged_without_error() -> None:
     items = [{"id": "cgt-1"}, {"id": "cgt-2", "created_at": 10**30}, {"id": 3}, "cgt-4"]
     ark = an_ark(mocked(lambda _: httpx.Response(200, json={"items": items})))
-    assert await ark.candidates(JOB, START) == Adopted("cgt-1", certain=False)
+    assert await ark.candidates(JOB) == Adopted("cgt-1", certain=False)
 
 
 async def test_a_list_that_lags_shows_nothing_yet() -> None:
@@ -408,9 +410,9 @@ async def test_a_list_that_lags_shows_nothing_yet() -> None:
         provider,
     ):
         await lost(ark)
-        assert await ark.candidates(JOB, START) == Absent()
+        assert await ark.candidates(JOB) == Absent()
         await provider.advance(30)
-        assert isinstance(await ark.candidates(JOB, START), Adopted)
+        assert isinstance(await ark.candidates(JOB), Adopted)
 
 
 @pytest.mark.parametrize(
@@ -419,7 +421,7 @@ async def test_a_list_that_lags_shows_nothing_yet() -> None:
 async def test_a_list_that_fails_is_not_an_absence(then: dict[str, Any]) -> None:
     async with playing({"rules": [{"when": {"operation": "list"}, "then": then}]}) as (ark, _):
         with pytest.raises(ProviderFailure) as raised:
-            await ark.candidates(JOB, START)
+            await ark.candidates(JOB)
         assert raised.value.code is ErrorCode.PROVIDER_UNAVAILABLE
 
 
@@ -435,11 +437,11 @@ async def test_every_page_of_the_list_is_read_and_an_endless_list_is_not_an_abse
         return httpx.Response(200, json={"items": [*others, ours] if page < last else [ours]})
 
     last = 3
-    assert await an_ark(mocked(answer)).candidates(JOB, START) == Adopted("cgt-mine", certain=False)
+    assert await an_ark(mocked(answer)).candidates(JOB) == Adopted("cgt-mine", certain=False)
     assert pages == [1, 2, 3]
     last = 1000
     with pytest.raises(ProviderFailure):
-        await an_ark(mocked(answer)).candidates(JOB, START)
+        await an_ark(mocked(answer)).candidates(JOB)
 
 
 # -- secrets -------------------------------------------------------------------------------------------------

@@ -318,16 +318,19 @@ async def test_a_lost_task_is_found_by_what_it_asked_for() -> None:
         await fal.submit(a_clip_job(MODEL, prompt="a hen"))
         await fal.submit(a_clip_job("fal-ai/other/text-to-video"))
         task = f"{APP}/requests/{provider.ledger.accepted()[0].task_id}"
-        assert await fal.candidates(JOB, START) == Adopted(task, certain=False)
-        assert await fal.candidates(JOB, START, taken=[task]) == Absent()
-        assert await fal.candidates(JOB, START + timedelta(minutes=2)) == Absent()
+        assert await fal.candidates(JOB) == Adopted(task, certain=False)
+        assert await fal.candidates(JOB, taken=[task]) == Absent()
+        assert (
+            await fal.candidates(JOB.model_copy(update={"intended_at": START + timedelta(minutes=2)}))
+            == Absent()
+        )
         again = await fal.submit(JOB)
-        assert await fal.candidates(JOB, START) == Several((again, task))
+        assert await fal.candidates(JOB) == Several((again, task))
 
 
 async def test_a_request_whose_input_is_not_kept_may_be_ours() -> None:
     page = {"items": [{"request_id": "r-1"}], "has_more": False}
-    found = await answering(httpx.Response(200, json=page)).candidates(JOB, START)
+    found = await answering(httpx.Response(200, json=page)).candidates(JOB)
     assert found == Adopted(f"{APP}/requests/r-1", certain=False)
 
 
@@ -336,7 +339,7 @@ async def test_every_page_of_the_list_is_read() -> None:
     first = {"items": [{"request_id": "r-0", "json_input": {}}], "has_more": True, "next_cursor": "c2"}
     second = {"items": [{"request_id": "r-1"}], "has_more": False, "next_cursor": None}
     fal = answering(httpx.Response(200, json=first), httpx.Response(200, json=second), seen=seen)
-    assert await fal.candidates(JOB, START) == Adopted(f"{APP}/requests/r-1", certain=False)
+    assert await fal.candidates(JOB) == Adopted(f"{APP}/requests/r-1", certain=False)
     assert [request.url.params.get("cursor") for request in seen] == [None, "c2"]
     assert seen[0].url.params["start"] == "2025-12-31T23:59:00+00:00"
 
@@ -345,7 +348,7 @@ async def test_every_page_of_the_list_is_read() -> None:
 async def test_a_list_that_fails_is_not_an_absence(then: dict[str, Any]) -> None:
     async with playing({"rules": [{"when": {"operation": "list"}, "then": then}]}) as (fal, _):
         with pytest.raises(ProviderFailure):
-            await fal.candidates(JOB, START)
+            await fal.candidates(JOB)
 
 
 # -- secrets -------------------------------------------------------------------------------------------------

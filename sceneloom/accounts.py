@@ -1,0 +1,69 @@
+"""The provider accounts: each is some variables such as `SCENELOOM_NAME_KEY`."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+
+class Account(BaseModel):
+    """How one provider is reached, what is ordered there, at what price; empty is what the catalogue says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: SecretStr = Field(default=SecretStr(""), description="The key, or ACCESS:SECRET; it sets NAME up.")
+    service: str = Field(default="", description="The provider, where NAME is a second account of one.")
+    url: str = Field(default="", description="Where the provider is.")
+    list_url: str = Field(default="", description="Where its list of tasks is, if elsewhere (fal).")
+    model: str = Field(default="", description="What is ordered, by the provider's own name for it.")
+    image_model: str = Field(default="", description="The same for pictures only.")
+    speech_model: str = Field(default="", description="The same for speech only.")
+    resolution: str = Field(default="", description="The resolution or quality that is ordered.")
+    service_tier: str = Field(default="", description="The service tier, where there are some (ark: flex).")
+    voice: str = Field(default="", description="The voice that speaks.")
+    usd_per_second: float | None = Field(
+        default=None, ge=0, description="What a second of clip costs, in US dollars."
+    )
+    image_usd: float | None = Field(default=None, ge=0, description="What a picture costs, in US dollars.")
+    speech_usd: float | None = Field(default=None, ge=0, description="What a narration costs, in US dollars.")
+
+    def model_for(self, kind: str) -> str:
+        """Return the model chosen for *kind*, empty where none is."""
+        return str(getattr(self, f"{kind}_model", "") or self.model)
+
+
+_LONGEST_FIRST: Final = sorted(Account.model_fields, key=len, reverse=True)
+_VARIABLE: Final = re.compile(rf"([a-z][a-z0-9_]*?)_({'|'.join(_LONGEST_FIRST)})")
+
+
+def account_and_field(name: str, own: Collection[str]) -> tuple[str, str] | None:
+    """Split the *name* of a setting, such as `ark_key`, into account and field; None for one of our *own*."""
+    found = _VARIABLE.fullmatch(name)
+    return None if found is None or name in own else (found[1], found[2])
+
+
+class AccountsSource(PydanticBaseSettingsSource):
+    """Reads the accounts from *variables*: those of the environment, or those of `.env`."""
+
+    def __init__(self, settings: type[BaseSettings], variables: Mapping[str, str | None]) -> None:
+        super().__init__(settings)
+        self._variables = variables
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Return nothing: the accounts are read all at once."""
+        del field
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the accounts that have any variable."""
+        prefix = str(self.config.get("env_prefix", "")).lower()
+        accounts: dict[str, dict[str, str]] = {}
+        for variable, value in self._variables.items():
+            name = variable.lower().removeprefix(prefix)
+            found = account_and_field(name, self.settings_cls.model_fields)
+            if value and found and variable.lower().startswith(prefix):
+                accounts.setdefault(found[0], {})[found[1]] = value
+        return {"accounts": accounts} if accounts else {}

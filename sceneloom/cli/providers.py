@@ -1,0 +1,173 @@
+"""The commands about providers: what there is, what each can do, and whether the accounts work."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sceneloom.cli import console, options
+from sceneloom.cli.outcomes import Outcome, Stop
+
+if TYPE_CHECKING:
+    from sceneloom.credentials import Finding
+    from sceneloom.providers.catalogue import Entry
+
+_app = typer.Typer(help="Show the providers, what they can do, and whether yours work.", no_args_is_help=True)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="A provider, as `sceneloom providers list` shows it.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this module to *app*."""
+    app.add_typer(_app, name="providers")
+
+
+@_app.callback()
+def providers() -> None:
+    """Show the providers, what they can do, and whether yours work."""
+
+
+@_app.command("list")
+def list_(*, as_json: options.AsJson = False) -> None:
+    """List all providers: what they make, and whether they are set up here.
+
+    storyboard, offline and motion need no key. Every other is there once its key is set:
+    SCENELOOM_NAME_KEY.
+
+    \b
+    Examples:
+      sceneloom providers list
+      sceneloom providers list --json
+    """  # noqa: D301 -- \b keeps the lines of an example apart
+    from sceneloom.cli.configuration import load_settings
+    from sceneloom.deals import is_set_up
+    from sceneloom.outside import OFFLINE
+    from sceneloom.providers.services import services
+
+    settings = load_settings()
+    here = {name for name, account in settings.accounts.items() if is_set_up(name, account)}
+    rows: list[dict[str, Any]] = [
+        {
+            "name": offer.provider,
+            "kind": str(kind),
+            "models": [offer.model],
+            "capabilities": {},
+            "set_up": True,
+        }
+        for kind, offer in OFFLINE.items()
+    ]
+    for name, service in services().items():
+        for kind in service.adapters:
+            models = [model.name for model in service.entry.models if model.kind is kind]
+            can = service.entry.capabilities.model_dump()
+            rows.append(
+                {
+                    "name": name,
+                    "kind": str(kind),
+                    "models": models,
+                    "capabilities": can,
+                    "set_up": name in here,
+                }
+            )
+    if as_json:
+        console.say_json(rows)
+        return
+    table = console.table("provider", "makes", "set up", "models")
+    for row in rows:
+        table.add_row(row["name"], row["kind"], "yes" if row["set_up"] else "no", ", ".join(row["models"]))
+    console.show(table)
+
+
+@_app.command()
+def show(name: Name, *, as_json: options.AsJson = False) -> None:
+    """Show one provider: its models with their limits and prices, and the variables that set it up.
+
+    \b
+    Examples:
+      sceneloom providers show runway
+    """  # noqa: D301 -- \b keeps the lines of an example apart
+    from models.spelling import nearest
+    from sceneloom.providers.catalogue import gone
+    from sceneloom.providers.services import services
+
+    service = services().get(name)
+    if service is None:
+        if (past := gone().get(name)) is not None:
+            raise Stop(past.told, Outcome.INVALID)
+        near = nearest(name, sorted(services()))
+        advice = f"did you mean {near}?" if near else "`sceneloom providers list` shows all there are"
+        raise Stop(f"there is no provider {name}; {advice}", Outcome.INVALID)
+    if as_json:
+        console.say_json(service.entry.model_dump(mode="json"))
+        return
+    _show(service.entry)
+
+
+def _show(entry: "Entry") -> None:
+    from sceneloom.providers.catalogue import words
+
+    console.say(f"{entry.title}: {entry.docs}")
+    can = entry.capabilities
+    console.say(f"address {entry.url}; webhook {can.webhook}; list {can.list}; cancel {can.cancel}")
+    prefix = f"SCENELOOM_{entry.name.upper()}"
+    needed = [f"{prefix}_KEY"] if entry.needs_key else []
+    needed += [f"{prefix}_VOICE"] if entry.needs_voice else []
+    needed += [f"{prefix}_MODEL ({entry.model_hint})"] if entry.model_hint else []
+    console.say(f"set {', '.join(needed)}")
+    table = console.table("model", "makes", "seconds", "ratios", "resolutions", "US dollars", "served until")
+    for model in entry.models:
+        table.add_row(
+            model.name,
+            model.kind,
+            words.lengths(model),
+            " ".join(model.ratios),
+            " ".join(model.resolutions),
+            words.prices(model),
+            words.until(model),
+        )
+    console.show(table)
+    for doubt in entry.unconfirmed:
+        console.note(f"not confirmed: {doubt}")
+
+
+@_app.command()
+def check(*, as_json: options.AsJson = False) -> None:
+    """Check every account whose key is set, by a read that costs nothing; exit code 1 where one fails.
+
+    An account that is set up wrongly, as with a model that is not served any more, ends with exit code 2.
+
+    \b
+    Examples:
+      sceneloom providers check
+    """  # noqa: D301 -- \b keeps the lines of an example apart
+    from sceneloom.cli.configuration import load_settings
+    from sceneloom.credentials import State
+
+    findings = asyncio.run(_checked(load_settings()))
+    if as_json:
+        console.say_json([finding._asdict() for finding in findings])
+    elif not findings:
+        console.note("no key is set: `sceneloom providers list` shows what there is")
+    else:
+        table = console.table("account", "state", "what was found")
+        for finding in findings:
+            table.add_row(*finding)
+        console.show(table)
+    states = {finding.state for finding in findings}
+    if State.MISSET in states:
+        raise typer.Exit(Outcome.INVALID)
+    if states & {State.REFUSED, State.UNREACHABLE}:
+        raise typer.Exit(Outcome.FAILED)
+
+
+async def _checked(settings: Any) -> "list[Finding]":
+    from sceneloom.assets.store import open_assets
+    from sceneloom.credentials import check_accounts
+    from sceneloom.outside import SystemClock
+    from sceneloom.providers.wire import open_client
+
+    async with open_client() as client:
+        found = check_accounts(settings, open_assets("memory://"), client=client, clock=SystemClock())
+        return [finding async for finding in found]

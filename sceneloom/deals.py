@@ -1,0 +1,178 @@
+"""The deals: which account makes which kind of asset, with which model, at what price. No I/O."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import structlog
+
+from models.faults import either
+from models.spelling import nearest
+from models.work import JobKind
+from sceneloom.accounts import Account
+from sceneloom.providers.catalogue import Model, gone
+from sceneloom.providers.services import Service, services
+from sceneloom.settings import Settings
+
+_log = structlog.get_logger(__name__)
+
+
+class ProviderMisset(ValueError):
+    """A provider cannot be used as it is set up; the message names the variable and what to do."""
+
+
+class Price(NamedTuple):
+    """US dollars of a second of clip, of a call, and of a letter of narration."""
+
+    second: float = 0.0
+    call: float = 0.0
+    letter: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deal:
+    """One kind of asset from the account called `name`; `known` is what the catalogue says of the model."""
+
+    name: str
+    kind: JobKind
+    service: Service
+    account: Account
+    model: str
+    known: Model
+    resolution: str
+    tier: str
+    price: Price
+
+    @property
+    def deadline_seconds(self) -> float:
+        """How long a task is waited for at least."""
+        entry = self.service.entry
+        return entry.tiers.get(self.tier, entry.least_deadline_seconds)
+
+
+_OWN_PRICES: Final[Mapping[JobKind, Callable[[Account], tuple[float | None, str]]]] = MappingProxyType(
+    {
+        JobKind.CLIP: lambda account: (account.usd_per_second, "USD_PER_SECOND"),
+        JobKind.IMAGE: lambda account: (account.image_usd, "IMAGE_USD"),
+        JobKind.SPEECH: lambda account: (account.speech_usd, "SPEECH_USD"),
+    }
+)
+
+
+def deals(settings: Settings, today: date) -> Iterator[Deal]:
+    """Yield a deal for each kind of asset of each account with a key. Raises `ProviderMisset`.
+
+    A retired model that nobody chose is left out with a warning: its account may be there for something else.
+    """
+    for name, account in settings.accounts.items():
+        if not is_set_up(name, account):
+            continue
+        service = service_of(name, account)
+        for kind in service.adapters:
+            model = _model(settings, name, kind, service)
+            known = service.entry.model(model, kind) or Model(name=model, kind=kind)
+            if known.is_retired(today):
+                told = f"{model} is not served any more since {known.retires_on}; use {known.replaced_by}"
+                if account.model_for(kind) or usual_provider(settings, kind) == name:
+                    raise ProviderMisset(f"{_variable(name)}_MODEL: {told}")
+                _log.warning("deals.model_retired", provider=name, kind=kind, told=told)
+                continue
+            yield _deal(name, account, service, model, known)
+
+
+def is_set_up(name: str, account: Account) -> bool:
+    """Tell whether the account can be used: by its key, or where none is needed by anything that is set."""
+    service = services().get(account.service or name)
+    return bool(account.key.get_secret_value()) or (service is not None and not service.entry.needs_key)
+
+
+def usual_provider(settings: Settings, kind: JobKind) -> str:
+    """Return who makes assets of *kind* where the request does not say."""
+    return str(getattr(settings, f"{kind}_provider", ""))
+
+
+def service_of(name: str, account: Account) -> Service:
+    """Return the service of the account called *name*. Raises `ProviderMisset` where there is none."""
+    known, chosen = services(), account.service or name
+    if chosen in known:
+        return known[chosen]
+    if (past := gone().get(chosen)) is not None:
+        raise ProviderMisset(f"{_variable(name)}_KEY: {past.told}")
+    near = nearest(chosen, sorted(known))
+    advice = f"did you mean {near}?" if near else f"there is {', '.join(sorted(known))}"
+    if account.service:
+        raise ProviderMisset(f"{_variable(name)}_SERVICE: there is no provider {chosen}; {advice}")
+    more = f"for a second account of one, {_variable(name)}_SERVICE names it"
+    raise ProviderMisset(f"{_variable(name)}_KEY: there is no provider {chosen}; {advice} {more}")
+
+
+def why_unknown(name: str, kind: str) -> str | None:
+    """Say why no provider called *name* makes assets of *kind* here, where that can be told."""
+    if (past := gone().get(name)) is not None:
+        return past.told
+    service = services().get(name)
+    if service is None:
+        return None
+    if JobKind(kind) not in service.adapters:
+        return f"{name} makes {' and '.join(service.adapters)}, not {kind}"
+    return f"{name} is not set up: set {_variable(name)}_KEY"
+
+
+def _deal(name: str, account: Account, service: Service, model: str, known: Model) -> Deal:
+    if service.entry.needs_voice and not account.voice:
+        raise ProviderMisset(f"{_variable(name)}_VOICE: name the voice that speaks at {service.entry.title}")
+    resolution = account.resolution or known.resolution
+    if known.resolutions and resolution not in known.resolutions:
+        text = f"{resolution} is not what {model} makes; use {', '.join(known.resolutions)}"
+        raise ProviderMisset(f"{_variable(name)}_RESOLUTION: {text}")
+    return Deal(
+        name=name,
+        kind=known.kind,
+        service=service,
+        account=account,
+        model=model,
+        known=known,
+        resolution=resolution,
+        tier=_tier(name, account, service),
+        price=_price(name, account, model, known, resolution),
+    )
+
+
+def _model(settings: Settings, name: str, kind: JobKind, service: Service) -> str:
+    entry = service.entry
+    model = settings.accounts[name].model_for(kind) or entry.usual_model(kind)
+    if not model:
+        text = f"name the model at {entry.title}, as in {entry.model_hint}"
+        raise ProviderMisset(f"{_variable(name)}_MODEL: {text}")
+    return model
+
+
+def _tier(name: str, account: Account, service: Service) -> str:
+    """Return the service tier that was chosen, empty for the usual one."""
+    tiers = service.entry.tiers
+    if account.service_tier in {"", "default"}:
+        return ""
+    if account.service_tier not in tiers:
+        there = either(["default", *tiers])
+        text = f"{account.service_tier} is no tier of {service.entry.title}; use {there}"
+        raise ProviderMisset(f"{_variable(name)}_SERVICE_TIER: {text}")
+    return account.service_tier
+
+
+def _price(name: str, account: Account, model: str, known: Model, resolution: str) -> Price:
+    """Return the account's own price, or that of the catalogue."""
+    second, call, letter = known.price(resolution)
+    own, suffix = _OWN_PRICES[known.kind](account)
+    if own is not None:
+        return Price(second=own) if known.kind is JobKind.CLIP else Price(call=own)
+    if second is None and call is None and letter is None:
+        at = f" at {resolution}" if resolution else ""
+        text = f"the catalogue has no price for {model}{at}; set it"
+        raise ProviderMisset(f"{_variable(name)}_{suffix}: {text}")
+    return Price(second or 0.0, call or 0.0, letter or 0.0)
+
+
+def _variable(name: str) -> str:
+    return f"SCENELOOM_{name.upper()}"

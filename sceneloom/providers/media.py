@@ -1,0 +1,65 @@
+"""What comes back from a blocking call, as we need it: pictures of one size, speech as whole WAV files."""
+
+import io
+import wave
+from collections.abc import Sequence
+
+from PIL import Image, ImageOps
+
+from models.errors import ErrorCode, ProviderFailure
+from models.ports import Speech, Word
+from models.shapes import Size
+
+
+def within(text: str, longest: int, *, by: str) -> None:
+    """Raise `ProviderFailure` (INVALID_REQUEST) unless *text* has 1 to *longest* characters."""
+    if not 0 < len(text) <= longest:
+        raise ProviderFailure(ErrorCode.INVALID_REQUEST, f"{by} takes 1 to {longest} characters")
+
+
+def fitted(content: bytes, size: Size) -> bytes:
+    """Return the picture *content* as a PNG of exactly *size*, cut and scaled around its middle.
+
+    Raises `ProviderFailure` (OUTPUT_MISSING) where it is no picture.
+    """
+    try:
+        with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "WEBP")) as picture:
+            made = ImageOps.fit(picture.convert("RGB"), size, Image.Resampling.LANCZOS)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"not a picture: {error}") from error
+    file = io.BytesIO()
+    made.save(file, "PNG", compress_level=1)
+    return file.getvalue()
+
+
+def speech_in(content: bytes) -> Speech:
+    """Read the samples of a WAV file, however many its header claims: a streamed one cannot know.
+
+    Raises `ProviderFailure` (OUTPUT_MISSING) where there are none.
+    """
+    try:
+        with wave.open(io.BytesIO(content)) as reader:
+            channels, width, rate = reader.getnchannels(), reader.getsampwidth(), reader.getframerate()
+            samples = reader.readframes(reader.getnframes())
+    except (wave.Error, EOFError) as error:
+        raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"not a WAV file: {error}") from error
+    return speech_of(samples, rate, channels=channels, width=width)
+
+
+def speech_of(
+    samples: bytes, rate: int, *, channels: int = 1, width: int = 2, words: Sequence[Word] = ()
+) -> Speech:
+    """Pack *samples*, each *width* bytes long, as a WAV file.
+
+    Raises `ProviderFailure` (OUTPUT_MISSING) where there are none.
+    """
+    whole = len(samples) - len(samples) % (channels * width)
+    if not whole:
+        raise ProviderFailure(ErrorCode.OUTPUT_MISSING, "the recording is empty")
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(channels)
+        writer.setsampwidth(width)
+        writer.setframerate(rate)
+        writer.writeframes(samples[:whole])
+    return Speech(audio=file.getvalue(), seconds=whole / (channels * width * rate), words=tuple(words))

@@ -1,0 +1,135 @@
+"""Every service there is: our own, and those of other packages, by entry points `sceneloom.providers`."""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from models.work import JobKind
+from sceneloom.providers.ark import PLAIN, TIERS, Ark
+from sceneloom.providers.azure import Azure
+from sceneloom.providers.catalogue import Entry, entries
+from sceneloom.providers.connection import Connection
+from sceneloom.providers.elevenlabs import ElevenLabs
+from sceneloom.providers.fal import Fal
+from sceneloom.providers.google import Google
+from sceneloom.providers.kling import Kling
+from sceneloom.providers.luma import Luma
+from sceneloom.providers.minimax import MiniMax
+from sceneloom.providers.openai import OpenAIImages, OpenAISpeech
+from sceneloom.providers.replicate import Replicate
+from sceneloom.providers.runway import Runway
+from sceneloom.providers.stability import Stability
+
+GROUP: Final = "sceneloom.providers"
+"""The group of entry points; each is a `Service`."""
+
+Adapter = Callable[[Connection], Any]
+"""Makes a VideoProvider, TextToImageProvider or TextToSpeechProvider, by the kind it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A provider: what the catalogue says of it, and who speaks with it about each kind of asset."""
+
+    entry: Entry
+    adapters: Mapping[JobKind, Adapter]
+
+
+class BadService(ValueError):
+    """Another package's provider cannot be used."""
+
+
+def _ark(to: Connection) -> Ark:
+    return Ark(
+        client=to.client,
+        key=to.key,
+        clock=to.clock,
+        assets=to.assets,
+        cost_usd=to.cost_usd,
+        base_url=to.url,
+        resolution=to.resolution,
+        callback=to.callback,
+        options={**PLAIN, **TIERS[to.tier or "default"]},
+        patience=to.patience,
+    )
+
+
+def _fal(to: Connection) -> Fal:
+    return Fal(
+        client=to.client,
+        key=to.key,
+        clock=to.clock,
+        assets=to.assets,
+        cost_usd=to.cost_usd,
+        base_url=to.url,
+        platform_url=to.list_url,
+        resolution=to.resolution,
+        callback=to.callback,
+        patience=to.patience,
+    )
+
+
+def _openai_images(to: Connection) -> OpenAIImages:
+    more = {"patience": to.patience} if to.patience else {}
+    return OpenAIImages(
+        client=to.client,
+        key=to.key,
+        clock=to.clock,
+        cost_usd=to.cost_usd,
+        model=to.model,
+        quality=to.resolution,
+        base_url=to.url,
+        **more,
+    )
+
+
+def _openai_speech(to: Connection) -> OpenAISpeech:
+    more: dict[str, Any] = {"voice": to.voice} if to.voice else {}
+    more |= {"patience": to.patience} if to.patience else {}
+    return OpenAISpeech(
+        client=to.client,
+        key=to.key,
+        clock=to.clock,
+        cost_usd=to.cost_usd,
+        model=to.model,
+        base_url=to.url,
+        **more,
+    )
+
+
+_ADAPTERS: Final[Mapping[str, Mapping[JobKind, Adapter]]] = {
+    "ark": {JobKind.CLIP: _ark},
+    "azure": {JobKind.SPEECH: Azure},
+    "elevenlabs": {JobKind.SPEECH: ElevenLabs},
+    "fal": {JobKind.CLIP: _fal},
+    "google": {JobKind.CLIP: Google},
+    "kling": {JobKind.CLIP: Kling},
+    "luma": {JobKind.CLIP: Luma},
+    "minimax": {JobKind.CLIP: MiniMax},
+    "openai": {JobKind.IMAGE: _openai_images, JobKind.SPEECH: _openai_speech},
+    "replicate": {JobKind.CLIP: Replicate},
+    "runway": {JobKind.CLIP: Runway},
+    "stability": {JobKind.IMAGE: Stability},
+}
+
+
+@functools.cache
+def services() -> Mapping[str, Service]:
+    """Return all services by name. Raises `BadService` where a package offers something else."""
+    own = {name: Service(entries()[name], adapters) for name, adapters in _ADAPTERS.items()}
+    return own | dict(_others(own))
+
+
+def _others(own: Mapping[str, Service]) -> Mapping[str, Service]:
+    found: dict[str, Service] = {}
+    for point in entry_points(group=GROUP):
+        service = point.load()
+        if not isinstance(service, Service):
+            raise BadService(f"the entry point {point.value} of {GROUP} is no Service")
+        name = service.entry.name
+        if name in own or name in found:
+            raise BadService(f"the entry point {point.value} of {GROUP} takes the name {name} again")
+        found[name] = service
+    return found

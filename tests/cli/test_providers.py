@@ -1,0 +1,73 @@
+import json
+
+import pytest
+
+from sceneloom.cli.outcomes import Outcome
+from tests.cli.conftest import Run
+
+
+def test_the_list_tells_scripts_what_there_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCENELOOM_RUNWAY_KEY", "k-0123456789")
+    listed = run("providers", "list", "--json")
+    assert listed.exit_code == 0
+    rows = {(row["name"], row["kind"]): row for row in json.loads(listed.stdout)}
+    assert rows["storyboard", "image"]["set_up"]
+    runway = rows["runway", "clip"]
+    assert runway["models"][0] == "gen4.5"
+    assert runway["capabilities"]["cancel"] is True
+    assert (runway["set_up"], rows["ark", "clip"]["set_up"]) == (True, False)
+    assert {"openai", "stability"} == {name for name, kind in rows if kind == "image"} - {"storyboard"}
+
+
+def test_the_list_is_a_table_for_people(run: Run) -> None:
+    lines = run("providers", "list").stdout.splitlines()
+    assert lines[0].split() == ["provider", "makes", "set", "up", "models"]
+    assert any(line.split()[:3] == ["luma", "clip", "no"] for line in lines)
+
+
+def test_one_provider_is_shown_with_its_models_and_variables(run: Run) -> None:
+    shown = run("providers", "show", "ark")
+    assert "SCENELOOM_ARK_KEY" in shown.stdout
+    assert "dreamina-seedance-2-0-260128" in shown.stdout
+    assert "4 to 15 whole" in shown.stdout
+    assert "not confirmed:" in shown.stderr
+    assert json.loads(run("providers", "show", "ark", "--json").stdout)["name"] == "ark"
+    assert "SCENELOOM_ELEVENLABS_VOICE" in run("providers", "show", "elevenlabs").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("arc", "did you mean ark?"), ("sora", "use ark, runway or google"), ("x", "providers list")],
+)
+def test_a_provider_that_is_not_there_is_told_with_what_is(run: Run, name: str, said: str) -> None:
+    refused = run("providers", "show", name)
+    assert refused.exit_code == Outcome.INVALID
+    assert said in refused.stderr
+
+
+def test_a_check_without_keys_says_so(run: Run) -> None:
+    checked = run("providers", "check")
+    assert checked.exit_code == 0
+    assert "no key is set" in checked.stderr
+    assert json.loads(run("providers", "check", "--json").stdout) == []
+
+
+def test_a_check_of_a_retired_model_ends_with_2_and_names_its_replacement(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCENELOOM_OPENAI_KEY", "k-0123456789")
+    monkeypatch.setenv("SCENELOOM_OPENAI_IMAGE_MODEL", "dall-e-3")
+    checked = run("providers", "check", "--json")
+    assert checked.exit_code == Outcome.INVALID
+    (finding,) = json.loads(checked.stdout)
+    assert finding["state"] == "misset"
+    assert finding["detail"].endswith("use gpt-image-2")
+
+
+def test_a_check_of_a_provider_that_is_away_ends_with_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCENELOOM_RUNWAY_KEY", "k-0123456789")
+    monkeypatch.setenv("SCENELOOM_RUNWAY_URL", "http://127.0.0.1:9")
+    checked = run("providers", "check")
+    assert checked.exit_code == Outcome.FAILED
+    assert "unreachable" in checked.stdout
+    assert "k-0123456789" not in checked.stdout + checked.stderr

@@ -1,0 +1,74 @@
+"""The provider in docs/providers.md, word for word: it keeps the contract, and entry points bring it in."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from models.work import JobKind
+from sceneloom.accounts import Account
+from sceneloom.outside import connect
+from sceneloom.providers import services as registry
+from sceneloom.providers.services import BadService, services
+from sceneloom.settings import Settings
+from sceneloom.testing.contract import Case, cases
+
+PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text("utf-8")
+ADAPTER, CONTRACT = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+NAMES: dict[str, Any] = {"__name__": "acme_sceneloom"}
+exec(ADAPTER + CONTRACT, NAMES)  # noqa: S102 -- our own page
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Install packages whose entry points load these things."""
+    offered: list[Any] = []
+
+    class Installed:
+        value = "acme_sceneloom:SERVICE"
+
+        def __init__(self, thing: Any) -> None:
+            self.load = lambda: thing
+
+    def entry_points(*, group: str) -> list[Installed]:
+        assert group == "sceneloom.providers"
+        return [Installed(thing) for thing in offered]
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    services.cache_clear()
+    yield offered
+    services.cache_clear()
+
+
+@pytest.mark.parametrize("case", cases(NAMES["EMULATION"]), ids=str)
+async def test_the_adapter_of_the_page_keeps_the_contract(case: Case) -> None:
+    await case.run()
+
+
+def test_the_adapter_of_the_page_has_fewer_than_60_lines() -> None:
+    assert len(ADAPTER.splitlines()) < 60
+
+
+def test_a_package_adds_a_provider(installed: list[Any]) -> None:
+    installed.append(NAMES["SERVICE"])
+    settings = Settings.model_construct(
+        assets="memory://", accounts={"acme": Account(key=SecretStr("k-123456"))}
+    )
+    workshop = connect(settings).workshop
+    assert "acme" in workshop.names(JobKind.CLIP)
+
+
+@pytest.mark.parametrize("thing", ["a string", NAMES["Acme"]])
+def test_what_is_no_service_is_refused_by_name(installed: list[Any], thing: Any) -> None:
+    installed.append(thing)
+    with pytest.raises(BadService, match="acme_sceneloom:SERVICE"):
+        services()
+
+
+def test_a_name_that_is_taken_is_refused(installed: list[Any]) -> None:
+    installed += [NAMES["SERVICE"], NAMES["SERVICE"]]
+    with pytest.raises(BadService, match="takes the name acme again"):
+        services()

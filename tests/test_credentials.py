@@ -1,0 +1,89 @@
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from sceneloom.accounts import Account
+from sceneloom.assets.store import open_assets
+from sceneloom.credentials import Finding, State, check_accounts
+from sceneloom.settings import Settings
+from tests.fakes import MovedClock
+from tests.providers.paid import mocked
+
+KEY = "k-secret-0123456789"
+
+
+async def found(answer: Any, **accounts: Account) -> list[Finding]:
+    settings = Settings.model_construct(accounts=accounts)
+    clock = MovedClock()
+    clock.time = datetime(2026, 11, 30, tzinfo=UTC)
+    checked = check_accounts(settings, open_assets("memory://"), client=mocked(answer), clock=clock)
+    return [finding async for finding in checked]
+
+
+def a_key(**facts: Any) -> Account:
+    return Account(key=SecretStr(KEY), **facts)
+
+
+async def test_a_key_that_works_is_good_and_only_a_read_is_made() -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json={})
+
+    assert await found(answer, runway=a_key()) == [Finding("runway", State.GOOD, "clip by gen4.5")]
+    (request,) = seen
+    assert (request.method, request.url.path) == ("GET", "/v1/organization")
+    assert request.headers["Authorization"] == f"Bearer {KEY}"
+    assert request.headers["X-Runway-Version"] == "2024-11-06"
+
+
+async def test_an_account_for_two_kinds_is_checked_once() -> None:
+    (finding,) = await found(lambda _: httpx.Response(200, json={}), openai=a_key())
+    assert finding.detail == "image by gpt-image-2, speech by gpt-4o-mini-tts"
+
+
+@pytest.mark.parametrize(
+    ("status", "state"), [(401, State.REFUSED), (403, State.REFUSED), (500, State.UNREACHABLE)]
+)
+async def test_a_key_that_is_refused_is_told_without_the_key(status: int, state: State) -> None:
+    said = {"error": {"code": "bad", "message": f"wrong key {KEY}"}}
+    (finding,) = await found(lambda _: httpx.Response(status, json=said), google=a_key())
+    assert finding.state is state
+    assert KEY not in finding.detail
+    assert "bad" in finding.detail
+
+
+async def test_a_provider_that_is_away_is_unreachable() -> None:
+    def away(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("no route")
+
+    (finding,) = await found(away, kling=a_key())
+    assert finding.state is State.UNREACHABLE
+
+
+async def test_every_account_is_told_even_where_one_is_set_up_wrongly() -> None:
+    findings = await found(
+        lambda _: httpx.Response(200, json={}),
+        openai=a_key(image_model="dall-e-3"),
+        azure=a_key(),
+        fal=a_key(model="a/b", usd_per_second=0.1),
+        ark=Account(key=SecretStr("two words")),
+        sora=a_key(),
+        minimax=a_key(),
+    )
+    assert {finding.name: finding.state for finding in findings} == {
+        "openai": State.MISSET,
+        "azure": State.MISSET,
+        "fal": State.UNCHECKED,
+        "ark": State.MISSET,
+        "sora": State.MISSET,
+        "minimax": State.GOOD,
+    }
+    told = {finding.name: finding.detail for finding in findings}
+    assert told["openai"].endswith("dall-e-3 is not served any more since 2026-05-12; use gpt-image-2")
+    assert told["azure"].startswith("SCENELOOM_AZURE_VOICE: ")
+    assert told["ark"].startswith("SCENELOOM_ARK_KEY: ")
