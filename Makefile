@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test compose-test bench check format docs dashboards clean lock
+.PHONY: help setup demo story test compose-test bench check format docs release dashboards clean lock
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 21
@@ -55,6 +55,9 @@ docs: $(READY)  ## Write the parts of docs/ that are made from the code
 
 dashboards: $(READY)  ## Write the dashboards in monitoring/grafana/ from monitoring/dashboards.py
 	$(BIN)/python monitoring/dashboards.py
+
+release: $(READY)  ## Make the present public schemas the released ones
+	$(BIN)/python docs/generate.py --release
 
 lock: $(READY)  ## Pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
