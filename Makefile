@@ -5,10 +5,10 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test live bench check format docs clean lock
+.PHONY: help setup demo story test live compose-test bench check format docs release dashboards clean lock
 
 help:  ## Say what each target does
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 21
 
 setup: $(READY)  ## Make .venv with everything pinned in requirements-dev.lock
 
@@ -35,6 +35,9 @@ live: $(READY)  ## Buy one asset of each kind: make live PROVIDER=name MAX_USD=0
 	@test -n "$(PROVIDER)" || { echo "name the account: make live PROVIDER=ark, with SCENELOOM_ARK_KEY set"; exit 2; }
 	@$(BIN)/python -m sceneloom.testing.live "$(PROVIDER)" --max-usd "$(MAX_USD)"
 
+compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, read every figure; ten minutes
+	$(BIN)/python -m tests.compose
+
 bench: $(READY)  ## Measure a worker with 50 000 jobs in flight; three minutes
 	$(BIN)/python -m benchmarks
 
@@ -46,6 +49,7 @@ check: $(READY)  ## Lint, types, import walls, dependencies, docs
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python monitoring/dashboards.py --check
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix-only .
@@ -54,9 +58,15 @@ format: $(READY)  ## Format the code
 docs: $(READY)  ## Write the parts of docs/ that are made from the code
 	$(BIN)/python docs/generate.py
 
+dashboards: $(READY)  ## Write the dashboards in monitoring/grafana/ from monitoring/dashboards.py
+	$(BIN)/python monitoring/dashboards.py
+
+release: $(READY)  ## Make the present public schemas the released ones
+	$(BIN)/python docs/generate.py --release
+
 lock: $(READY)  ## Pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml --extra tracing --group dev -o requirements-dev.lock
 
 clean:  ## Remove what was made
 	rm -rf .venv out data .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,10 +1,12 @@
 """Writes the parts of the documentation that are made from the code.
 
 `python docs/generate.py` writes them; with `--check` it writes nothing, says what drifted, and exits with 1.
+Both refuse schemas that break those of the last release; `--release` makes the present ones the last release.
 """
 # ruff: noqa: INP001 -- a script beside the pages it writes, not a package
 
 import argparse
+import json
 import re
 import sys
 import typing
@@ -16,7 +18,6 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from models.errors import ErrorCode
-from models.events import INTERNAL, CommandRefused, Event, ProjectRejected
 from models.lifecycle import (
     JOB_TRANSITIONS,
     PROJECT_TRANSITIONS,
@@ -29,6 +30,9 @@ from models.lifecycle import (
 from models.messages import message_for
 from models.policy import NEVER, RETRIES
 from sceneloom.accounts import Account
+from sceneloom.contract.asyncapi import asyncapi
+from sceneloom.contract.compatibility import breaks
+from sceneloom.contract.messages import public_events, schema_files
 from sceneloom.providers.catalogue import entries, words
 from sceneloom.settings import Settings
 from sceneloom.topics import topic_specs
@@ -75,17 +79,25 @@ While a job runs, its row also says what is known of the call that may cost mone
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write what drifted, or with `--check` only name it; return the exit code."""
+    """Write what drifted, or with `--check` only name it; return the exit code, 1 where a schema breaks."""
     parser = argparse.ArgumentParser(description="Write the parts of the docs that are made from the code.")
     parser.add_argument("--check", action="store_true", help="only say what drifted, exit code 1")
-    check = parser.parse_args(arguments).check
+    parser.add_argument("--release", action="store_true", help="make the schemas the released ones")
+    options = parser.parse_args(arguments)
+    check = options.check
+    broken = list(broken_schemas(ROOT))
+    for line in broken:
+        sys.stdout.write(f"{line}\n")
+    if options.release and not broken:
+        _release(ROOT)
     changed = list(drifted(ROOT))
     for path, wanted in changed:
         if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted, "utf-8")
         verdict = "does not say what the code says; run `make docs`" if check else "written"
         sys.stdout.write(f"{path.relative_to(ROOT)}: {verdict}\n")
-    return 1 if check and changed else 0
+    return 1 if broken or (check and changed) else 0
 
 
 def drifted(root: Path) -> Iterator[tuple[Path, str]]:
@@ -98,9 +110,39 @@ def drifted(root: Path) -> Iterator[tuple[Path, str]]:
 def _pages(root: Path) -> Iterator[tuple[Path, str]]:
     yield root / "docs" / "state-machine.md", state_machine()
     yield root / ".env.example", env_example()
+    yield root / "docs" / "asyncapi.yaml", asyncapi()
+    for name, (_, schema) in schema_files().items():
+        yield root / "docs" / "schemas" / name, _json(schema)
     for name in ("architecture.md", "credits.md", "requests.md", "providers.md"):
         path = root / "docs" / name
         yield path, with_blocks(path.read_text("utf-8"))
+
+
+def broken_schemas(root: Path) -> Iterator[str]:
+    """Yield what the schemas of the code break for those who go by the last release, under *root*."""
+    now = schema_files()
+    for path in sorted(_released(root).glob("*.json")):
+        if path.name not in now:
+            yield f"{path.name}: removed"
+            continue
+        direction, schema = now[path.name]
+        old = json.loads(path.read_text("utf-8"))
+        yield from (f"{path.name}{reason}" for reason in breaks(old, json.loads(_json(schema)), direction))
+
+
+def _release(root: Path) -> None:
+    folder = _released(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (_, schema) in schema_files().items():
+        (folder / name).write_text(_json(schema), "utf-8")
+
+
+def _released(root: Path) -> Path:
+    return root / "docs" / "schemas" / "released"
+
+
+def _json(schema: Mapping[str, object]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def with_blocks(page: str) -> str:
@@ -197,15 +239,9 @@ def _kept(config: Mapping[str, str]) -> str:
 
 
 def _events() -> str:
-    rows = ((f"`{event.__name__}`", _first_line(event), _own_fields(event)) for event in _public_events())
+    rows = ((f"`{event.__name__}`", _first_line(event), _own_fields(event)) for event in public_events())
     head = ("`ce_type`", "what it tells", "fields beside `project_id`, `occurred_at` and `type`")
     return _table(head, rows)
-
-
-def _public_events() -> Iterator[type[BaseModel]]:
-
-    yield from (event for event in typing.get_args(Event) if event not in INTERNAL)
-    yield from (ProjectRejected, CommandRefused)
 
 
 def _first_line(model: type[BaseModel]) -> str:

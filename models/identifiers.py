@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from pydantic import StringConstraints
 
 _NAMESPACE: Final = uuid.UUID("6f1d1f0e-6a53-5a3c-9e0b-5ce9e100a001")
-_IDENTIFIER: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+IDENTIFIER: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 FILM: Final = "film"
 """The scene id of work that belongs to the whole project: the render."""
@@ -19,13 +19,13 @@ FILM: Final = "film"
 CREDITS: Final = "credits"
 """The scene id of what belongs to no scene but to the account of the user: a refused reservation."""
 
-Identifier = Annotated[str, StringConstraints(pattern=_IDENTIFIER)]
+Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 """1-64 of A-Z, a-z, 0-9, dot, underscore, hyphen; safe as a Kafka key, a file name and part of a URL."""
 
 
 def is_identifier(text: str) -> bool:
     """Tell whether *text* can name a project."""
-    return re.fullmatch(_IDENTIFIER, text) is not None
+    return re.fullmatch(IDENTIFIER, text) is not None
 
 
 def scene_id(number: int) -> str:

@@ -7,8 +7,8 @@ from models.identifiers import is_identifier
 from models.request import Visual
 from models.spelling import Raw, spelled
 
-_ASKED: Final = ("user_id", "model", "prompt", "aspect_ratio", "duration_seconds")
-_TOLD: Final = ("status", "provider_task_id", "output_url", "error_code")
+ASKED: Final = ("user_id", "model", "prompt", "aspect_ratio", "duration_seconds")
+TOLD: Final = ("status", "provider_task_id", "output_url", "error_code")
 """What a VideoJob says once it runs; a producer that writes the whole contract sends it queued and empty."""
 
 _TITLE_LENGTH: Final = 60
@@ -32,11 +32,11 @@ def video_job_id(raw: Raw) -> str | None:
 
 def from_video_job(raw: Raw, faults: list[Fault]) -> dict[str, object]:
     """Write *raw* as the raw request of a project; what only a VideoJob can do wrong is added to *faults*."""
-    job = spelled(raw, ("id", *_ASKED, *_TOLD), (), faults)
-    faults += [fault((key,), "required", "is missing") for key in _ASKED if key not in job]
+    job = spelled(raw, ("id", *ASKED, *TOLD), (), faults)
+    faults += [fault((key,), "required", "is missing") for key in ASKED if key not in job]
     faults += [
         fault((key,), "unknown_key", "cannot be part of a request; leave it out")
-        for key in _TOLD
+        for key in TOLD
         if key in job and (key, job[key]) != ("status", "queued")
     ]
     try:

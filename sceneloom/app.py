@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import faust
+import structlog
 from faust.types import EventT
 from prometheus_client import CollectorRegistry
 
@@ -48,6 +49,8 @@ from sceneloom.topics import (
     app_name,
     topic_name,
 )
+from sceneloom.tracing.hops import TracedQueue, traced
+from sceneloom.tracing.traces import Traces, project_of
 from tables.credits import CreditTable
 from tables.credits import Row as CreditRow
 from tables.errands import ErrandTable
@@ -58,6 +61,7 @@ from tables.projects import ProjectTable
 def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     """Build one app with its own topics, tables and agents; nothing is started."""
     outside = outside or connect_worker(settings)
+    traces = outside.traces
     app = faust.App(app_name(settings), **_faust_settings(settings))
     delivery = Delivery(
         app, dead_letters=topic_name(settings, DEAD_LETTERS), ack_timeout=settings.ack_seconds
@@ -68,7 +72,9 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     jobs = JobTable(_table(delivery, settings, JOBS_TABLE, Job), partitions=settings.partitions)
     registry = CollectorRegistry()
     publisher = StageTimes(
-        TopicPublisher(send=delivery.send, settings=settings), job=jobs.get, registry=registry
+        TopicPublisher(send=delivery.send, settings=settings, trace=traces.headers),
+        job=jobs.get,
+        registry=registry,
     )
     custody = Custody(
         app,
@@ -77,7 +83,7 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         fail=delivery.fail,
     )
     runner = JobRunner(
-        workshop=outside.workshop,
+        workshop=traced(outside.workshop, traces),
         publisher=publisher,
         clock=outside.clock,
         durable=delivery.acknowledged,
@@ -86,7 +92,8 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         grace_seconds=settings.list_grace_seconds,
         confirm_seconds=settings.confirm_seconds,
     )
-    recovery = RecoveryAgent(projects=projects, jobs=jobs, queue=runner, publisher=publisher)
+    queue = TracedQueue(runner, traces)
+    recovery = RecoveryAgent(projects=projects, jobs=jobs, queue=queue, publisher=publisher)
     if settings.metrics_port:
         app.add_dependency(_vitals(settings, registry, custody=custody, delivery=delivery, runner=runner))
     with_credits = settings.credits != "off"
@@ -98,7 +105,7 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         credited=outside.workshop if with_credits else None,
     )
     scenes_agent = ScenesAgent(
-        jobs=jobs, queue=runner, publisher=publisher, offers=outside.workshop, clock=outside.clock
+        jobs=jobs, queue=queue, publisher=publisher, offers=outside.workshop, clock=outside.clock
     )
     _listen(
         app,
@@ -107,6 +114,7 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         agent=projects_agent,
         topics=(PROJECT_REQUESTS, SCENE_RESULTS, *([CREDIT_RESULTS] if with_credits else [])),
         read=intake.read_for_projects,
+        traces=traces,
     )
     _listen(
         app,
@@ -115,13 +123,20 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         agent=scenes_agent,
         topics=(SCENE_REQUESTS, JOB_EVENTS),
         read=intake.read_for_scenes,
+        traces=traces,
     )
     courier = None
     if settings.credits == "table":
-        _keep_credits(app, delivery, settings, publisher)
+        _keep_credits(app, delivery, settings, publisher, traces)
     elif outside.ledger is not None:
         courier = _ask_ledger(
-            app, delivery, settings, publisher=publisher, ledger=outside.ledger, owns=custody.owns
+            app,
+            delivery,
+            settings,
+            publisher=publisher,
+            ledger=outside.ledger,
+            owns=custody.owns,
+            traces=traces,
         )
     custody.entrust(runner, recovery, outside.closers, courier=courier)
 
@@ -164,12 +179,14 @@ def _vitals(
     )
 
 
-def _keep_credits(app: faust.App, delivery: Delivery, settings: Settings, publisher: Publisher) -> None:
+def _keep_credits(
+    app: faust.App, delivery: Delivery, settings: Settings, publisher: Publisher, traces: Traces
+) -> None:
     """Let the credits agent be the ledger."""
     table = CreditTable(_table(delivery, settings, CREDITS_TABLE, CreditRow))
     agent = CreditsAgent(credits_table=table, publisher=publisher)
     read = intake.read_for_credits
-    _listen(app, delivery, settings, agent=agent, topics=(CREDIT_REQUESTS,), read=read)
+    _listen(app, delivery, settings, agent=agent, topics=(CREDIT_REQUESTS,), read=read, traces=traces)
 
 
 def _ask_ledger(
@@ -180,13 +197,14 @@ def _ask_ledger(
     publisher: Publisher,
     ledger: CreditLedger,
     owns: Callable[[str], bool],
+    traces: Traces,
 ) -> CreditCourier:
     """Let the errands agent and its courier ask another company's ledger."""
     errands = ErrandTable(_table(delivery, settings, ERRANDS_TABLE, Errand), partitions=settings.partitions)
     courier = CreditCourier(ledger=ledger, errands=errands, publisher=publisher, owns=owns)
     agent = ErrandsAgent(errands=errands, courier=courier, publisher=publisher)
     read = intake.read_for_errands
-    _listen(app, delivery, settings, agent=agent, topics=(CREDIT_REQUESTS,), read=read)
+    _listen(app, delivery, settings, agent=agent, topics=(CREDIT_REQUESTS,), read=read, traces=traces)
     return courier
 
 
@@ -208,6 +226,7 @@ def _listen(
     agent: Any,
     topics: tuple[str, ...],
     read: Callable[[bytes | None, bytes | None], Any],
+    traces: Traces,
 ) -> None:
     """Let *agent* handle what comes on *topics*: one stream, so one writer, message after message."""
     channel = app.topic(
@@ -230,7 +249,12 @@ def _listen(
             await delivery.send(message.topic, key=message.key, value=message.value, headers=headers)
             return
         origin = intake.origin(message.topic, message.partition, message.offset)
-        await agent.handle(read(message.key, message.value), origin=origin)
+        structlog.contextvars.clear_contextvars()
+        content = read(message.key, message.value)
+        # Bound until the next message, as what delivery logs about this one comes after its handling.
+        structlog.contextvars.bind_contextvars(project=project_of(content))
+        with traces.handling(message, content):
+            await agent.handle(content, origin=origin)
 
     async def consume(stream: Any) -> None:
         await delivery.consume(stream, handle=handle, refused=(DomainError,))

@@ -1,7 +1,7 @@
 """Everything that leaves the process, made from the settings: the part that tests replace."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
@@ -24,6 +24,8 @@ from sceneloom.providers.wire import open_client
 from sceneloom.rendering.cache import FolderCache
 from sceneloom.rendering.renderer import Renderer
 from sceneloom.settings import Settings
+from sceneloom.tracing.environment import from_environment
+from sceneloom.tracing.traces import Traces, Untraced
 from sceneloom.workshop.makers import ClipMaker, FilmMaker, PictureMaker, SpeechMaker, fetch_from
 from sceneloom.workshop.workshop import Supplier, Workshop
 
@@ -63,6 +65,7 @@ class Outside:
     ledger: CreditLedger | None = None
     """Another company's ledger of credits, where the settings name one."""
     closers: Sequence[Closer] = ()
+    traces: Traces = field(default_factory=Untraced)
 
 
 def offline_suppliers(
@@ -135,7 +138,10 @@ def connect(settings: Settings) -> Outside:
 
 
 def connect_worker(settings: Settings) -> Outside:
-    """Connect as `connect` does. Raises `ProviderMisset` too where a provider that is chosen is not there."""
+    """Connect as `connect` does, with traces where OTEL_* asks for them.
+
+    Raises `ProviderMisset` too where a provider that is chosen is not there.
+    """
     outside = connect(settings)
     chosen = {"PROVIDER": usual_providers(settings), "FALLBACK": fallback_providers(settings)}
     for role, names in chosen.items():
@@ -145,7 +151,8 @@ def connect_worker(settings: Settings) -> Outside:
                 there = ", ".join(sorted(known))
                 why = why_unknown(name, kind) or f"there is no provider {name}; there is {there}"
                 raise ProviderMisset(f"SCENELOOM_{kind.upper()}_{role}: {why}")
-    return outside
+    traces = from_environment()
+    return replace(outside, traces=traces, closers=(*outside.closers, traces.close))
 
 
 def credit_ledger(settings: Settings, client: httpx.AsyncClient, clock: Clock) -> CreditLedger | None:

@@ -1,6 +1,6 @@
 """Sending our messages: each to the topic that carries it, under its key."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -27,21 +27,32 @@ class Send(Protocol):
 
 
 class TopicPublisher:
-    """A `models.ports.Publisher` on Kafka; public events travel as CloudEvents in binary mode."""
+    """A `models.ports.Publisher` on Kafka; public events travel as CloudEvents in binary mode.
 
-    def __init__(self, *, send: Send, settings: Settings) -> None:
+    `trace` returns the headers that let what a message leads to belong to the trace of what led to it.
+    """
+
+    def __init__(
+        self,
+        *,
+        send: Send,
+        settings: Settings,
+        trace: Callable[[Message], Mapping[str, str]] = lambda _: {},
+    ) -> None:
         self._send = send
         self._settings = settings
+        self._trace = trace
 
     async def publish(self, message: Message, /) -> None:
         """Send *message* to the topic that carries its kind."""
+        trace = self._trace(message)
         name = topic_name(self._settings, topic_of(message))
         if isinstance(message, PublicEvent):
             _log.info("event", type=message.type, project=message.project_id)
             value, headers = cloud_event(message)
-            await self._send(name, key=message.project_id, value=value, headers=headers)
+            await self._send(name, key=message.project_id, value=value, headers={**headers, **trace})
         else:
-            await self._send(name, key=key_of(message), value=encode(message))
+            await self._send(name, key=key_of(message), value=encode(message), headers=trace)
 
 
 def cloud_event(event: PublicEvent) -> tuple[bytes, dict[str, bytes]]:

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,11 @@ from sceneloom.providers.catalogue import entries
 from sceneloom.settings import Settings
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(page for folder in ("docs", "examples") for page in sorted((ROOT / folder).rglob("*.md"))),
+]
 REQUESTS = ROOT / "docs" / "requests.md"
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -103,9 +108,9 @@ def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
 
 @each_page
 def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
-    assert {target for code in code_in(page) for target in re.findall(r"^make ([a-z]+)", code)} <= targets
+    assert {target for code in code_in(page) for target in re.findall(r"^make ([a-z-]+)", code)} <= targets
 
 
 @each_page
@@ -138,9 +143,17 @@ def test_the_parts_made_from_the_code_are_current(generate: ModuleType) -> None:
 def test_a_page_that_drifted_is_named_and_written_again(
     generate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pages = ("state-machine.md", "architecture.md", "credits.md", "requests.md", "providers.md")
-    for name in (*(f"docs/{page}" for page in pages), ".env.example"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    pages = (
+        "state-machine.md",
+        "architecture.md",
+        "credits.md",
+        "requests.md",
+        "providers.md",
+        "asyncapi.yaml",
+    )
+    schemas = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "schemas").glob("**/*.json")]
+    for name in (*(f"docs/{page}" for page in pages), ".env.example", *schemas):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     assert generate.main(["--check"]) == 0
@@ -153,6 +166,38 @@ def test_a_page_that_drifted_is_named_and_written_again(
     assert generate.main([]) == 0
     assert generate.main(["--check"]) == 0
     assert page.read_bytes() == REQUESTS.read_bytes()
+
+
+def test_a_schema_that_breaks_the_last_release_is_refused_and_not_released(
+    generate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    released = tmp_path / "docs" / "schemas" / "released"
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    path = released / "project-snapshot.json"
+    promised = path.read_text("utf-8").replace('"video_url"', '"film_url"')
+    path.write_text(promised, "utf-8")
+    (released / "forgotten.json").write_text("{}", "utf-8")
+
+    assert generate.main(["--check"]) == 1
+    assert generate.main(["--release"]) == 1
+    told = capsys.readouterr().out
+    assert "project-snapshot.json/film_url: removed" in told
+    assert "forgotten.json: removed" in told
+    assert path.read_text("utf-8") == promised
+
+
+def test_a_release_keeps_the_schemas_as_they_are(
+    generate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.rmtree(tmp_path / "docs" / "schemas" / "released")
+    (tmp_path / ".env.example").write_bytes((ROOT / ".env.example").read_bytes())
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
+
+    assert generate.main(["--release"]) == 0
+    for path in (ROOT / "docs" / "schemas").glob("*.json"):
+        assert (tmp_path / "docs" / "schemas" / "released" / path.name).read_bytes() == path.read_bytes()
 
 
 def test_the_example_environment_names_every_setting_with_its_default(

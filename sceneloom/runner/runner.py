@@ -192,6 +192,7 @@ class JobRunner(Service):
         return None if first is None else (first - now).total_seconds()
 
     async def _attend(self, job: Job) -> None:
+        structlog.contextvars.bind_contextvars(project=job.project_id, job=job.job_id)  # of this task only
         step, wait = Step(job), 0.0
         try:
             step = await self._step(job)

@@ -44,7 +44,7 @@ class Stage:
             **more,
         }
 
-    def start_worker(self, **house: str) -> subprocess.Popen[bytes]:
+    def start_worker(self, module: str = "tests.e2e.house", **house: str) -> subprocess.Popen[bytes]:
         number = self.started
         self.started += 1
         environment = self.environment(
@@ -56,9 +56,7 @@ class Stage:
             **house,
         )
         with (self.folder / f"worker-{number}.log").open("wb") as log:
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "tests.e2e.house"], env=environment, stdout=log, stderr=log
-            )
+            worker = subprocess.Popen([sys.executable, "-m", module], env=environment, stdout=log, stderr=log)
         self.workers.append(worker)
         return worker
 

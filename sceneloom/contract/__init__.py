@@ -1,0 +1,1 @@
+"""What producers and consumers may rely on, for machines: JSON Schemas and an AsyncAPI document."""

@@ -1,0 +1,1 @@
+"""OpenTelemetry traces across Kafka: one trace for each project. Off unless asked for, and then free."""

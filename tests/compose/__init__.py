@@ -1,0 +1,1 @@
+"""The whole stack, really run: `python -m tests.compose`, or `make compose-test`."""
