@@ -80,11 +80,12 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """How a task is taken back, and the word for one that still waits."""
+    """How a task is taken back, the word for one that still waits, and that for one that was taken back."""
 
     method: str
     path: str
     waiting: str
+    taken_back: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ from models.errors import ProviderFailure
 from models.ports import Absent, Adopted, Several
 from sceneloom.testing.contract.emulation import Fault, Reply, TaskEmulation
 from sceneloom.testing.contract.expecting import expect, raised, unknown
-from sceneloom.testing.contract.stage import NOW, a_job, staged
+from sceneloom.testing.contract.stage import a_job, staged
 
 
 async def a_lost_task_is_found(emulation: TaskEmulation) -> None:
@@ -15,7 +15,7 @@ async def a_lost_task_is_found(emulation: TaskEmulation) -> None:
         stage.on_submit = stage.accept_and(Fault.DISCONNECT)
         job = a_job(emulation)
         await unknown(adapter.submit(job))
-        found = await adapter.candidates(job, NOW)
+        found = await adapter.candidates(job)
         expect(isinstance(found, Adopted), "the lost task is adopted", found)
         expect((await adapter.poll(found.task_id)).done, "an adopted task can be polled", found)
 
@@ -23,10 +23,10 @@ async def a_lost_task_is_found(emulation: TaskEmulation) -> None:
 async def a_task_that_was_never_taken_is_absent(emulation: TaskEmulation) -> None:
     """Nothing was ordered, or it was somebody else's."""
     async with staged(emulation) as (_, adapter):
-        found = await adapter.candidates(a_job(emulation), NOW)
+        found = await adapter.candidates(a_job(emulation))
         expect(isinstance(found, Absent), "what is not in the list is absent", found)
         await adapter.submit(a_job(emulation, duration_seconds=10.0).model_copy(update={"attempt": 2}))
-        found = await adapter.candidates(a_job(emulation), NOW)
+        found = await adapter.candidates(a_job(emulation))
         expect(isinstance(found, Absent), "another order is not taken for ours", found)
 
 
@@ -36,7 +36,7 @@ async def a_task_of_another_job_is_not_taken(emulation: TaskEmulation) -> None:
         return
     async with staged(emulation) as (_, adapter):
         first = await adapter.submit(a_job(emulation))
-        found = await adapter.candidates(a_job(emulation), NOW, taken={first})
+        found = await adapter.candidates(a_job(emulation), taken={first})
         expect(isinstance(found, Absent), "a task that is taken is not ours", found)
 
 
@@ -47,7 +47,7 @@ async def several_alike_are_not_guessed(emulation: TaskEmulation) -> None:
         twin = job.model_copy(update={"attempt": 2})
         await adapter.submit(job)
         await adapter.submit(twin)
-        found = await adapter.candidates(job, NOW)
+        found = await adapter.candidates(job)
         certain = isinstance(found, Adopted) and found.certain
         expect(isinstance(found, Several) or certain, "of two that look alike none is guessed", found)
 
@@ -57,7 +57,7 @@ async def a_list_that_cannot_be_read_says_nothing(emulation: TaskEmulation) -> N
     for reply in (Reply(500), Reply(401), Reply(429), Reply(200, {"else": 1}), Reply(200, b"<html>")):
         async with staged(emulation) as (stage, adapter):
             stage.on_search = lambda _, reply=reply: reply
-            await raised(ProviderFailure, adapter.candidates(a_job(emulation), NOW))
+            await raised(ProviderFailure, adapter.candidates(a_job(emulation)))
 
 
 async def only_a_waiting_task_is_taken_back_for_certain(emulation: TaskEmulation) -> None:

@@ -114,6 +114,7 @@ class Stage:
         known = {task.task_id for task in self.accepted}
         back = emulation.take_back
         if back and seen.method == back.method and _id_in(back.path, seen.path) in known:
+            self.word = back.taken_back or self.word
             return Reply(204, b"")
         if (task_id := _id_in(emulation.poll, seen.path)) in known and task_id is not None:
             if self.on_poll is not None:

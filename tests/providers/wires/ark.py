@@ -67,5 +67,5 @@ EMULATION = TaskEmulation(
         ),
     ),
     search=Search(TASKS, listing("items", item, total=1)),
-    take_back=TakeBack("DELETE", f"{TASKS}/{{id}}", "queued"),
+    take_back=TakeBack("DELETE", f"{TASKS}/{{id}}", "queued", "cancelled"),
 )
