@@ -1,13 +1,17 @@
 """Who must be called: lag alone does not tell."""
 
+from aiokafka import TopicPartition
+
 from models.lifecycle import JobStatus
 from sceneloom.monitoring.group import Look
 from sceneloom.monitoring.report import Histories, MemberReport, Report
+from sceneloom.monitoring.verdicts import Observation
 from sceneloom.monitoring.work import WorkBook
 from tests.fakes import START
 from tests.monitoring.rows import a_job
 
-NOBODY = Histories("g").add(Look("Empty", (), {}, 0))
+READ = {TopicPartition("t", 0): Observation(at=START, committed=2, begin=0, end=2)}
+NOBODY = Histories("g").add(Look("Empty", (), READ, 0))
 SOMEBODY = NOBODY.model_copy(
     update={"members": (MemberReport(name="w", member_id="w-1", host="h", partitions=4),)}
 )
