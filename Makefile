@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test compose-test bench check format docs release dashboards clean lock
+.PHONY: help setup demo story test live compose-test bench check format docs release dashboards clean lock
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 21
@@ -29,6 +29,11 @@ story: $(READY)  ## A provider fails, a worker is killed, a retry: every picture
 
 test: $(READY)  ## Run all tests, on a real Kafka where one can be had
 	$(BIN)/python -m pytest
+
+MAX_USD ?= 0.25
+live: $(READY)  ## Buy one asset of each kind: make live PROVIDER=name MAX_USD=0.25
+	@test -n "$(PROVIDER)" || { echo "name the account: make live PROVIDER=ark, with SCENELOOM_ARK_KEY set"; exit 2; }
+	@$(BIN)/python -m sceneloom.testing.live "$(PROVIDER)" --max-usd "$(MAX_USD)"
 
 compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, read every figure; ten minutes
 	$(BIN)/python -m tests.compose

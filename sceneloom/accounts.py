@@ -21,18 +21,24 @@ class Account(BaseModel):
     model: str = Field(default="", description="What is ordered, by the provider's own name for it.")
     image_model: str = Field(default="", description="The same for pictures only.")
     speech_model: str = Field(default="", description="The same for speech only.")
+    transcription_model: str = Field(default="", description="The same for transcription only.")
     resolution: str = Field(default="", description="The resolution or quality that is ordered.")
     service_tier: str = Field(default="", description="The service tier, where there are some (ark: flex).")
     voice: str = Field(default="", description="The voice that speaks.")
+    workflow: str = Field(default="", description="A file with your own workflow (comfyui).")
     usd_per_second: float | None = Field(
         default=None, ge=0, description="What a second of clip costs, in US dollars."
     )
     image_usd: float | None = Field(default=None, ge=0, description="What a picture costs, in US dollars.")
     speech_usd: float | None = Field(default=None, ge=0, description="What a narration costs, in US dollars.")
+    transcription_usd: float | None = Field(
+        default=None, ge=0, description="What to time the words of a narration costs, in US dollars."
+    )
 
     def model_for(self, kind: str) -> str:
-        """Return the model chosen for *kind*, empty where none is."""
-        return str(getattr(self, f"{kind}_model", "") or self.model)
+        """Return the model chosen for *kind*, empty where none is; no transcriber also speaks or draws."""
+        general = "" if kind == "transcription" else self.model
+        return str(getattr(self, f"{kind}_model", "") or general)
 
 
 _LONGEST_FIRST: Final = sorted(Account.model_fields, key=len, reverse=True)

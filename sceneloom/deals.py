@@ -12,7 +12,7 @@ from models.faults import either
 from models.spelling import nearest
 from models.work import JobKind
 from sceneloom.accounts import Account
-from sceneloom.providers.catalogue import Model, gone
+from sceneloom.providers.catalogue import Aid, Kind, Model, gone
 from sceneloom.providers.services import Service, services
 from sceneloom.settings import Settings
 
@@ -24,7 +24,7 @@ class ProviderMisset(ValueError):
 
 
 class Price(NamedTuple):
-    """US dollars of a second of clip, of a call, and of a letter of narration."""
+    """US dollars of a second of clip or sound, of a call, and of a letter of narration."""
 
     second: float = 0.0
     call: float = 0.0
@@ -33,10 +33,10 @@ class Price(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deal:
-    """One kind of asset from the account called `name`; `known` is what the catalogue says of the model."""
+    """One kind of work by the account called `name`; `known` is what the catalogue says of the model."""
 
     name: str
-    kind: JobKind
+    kind: Kind
     service: Service
     account: Account
     model: str
@@ -52,11 +52,12 @@ class Deal:
         return entry.tiers.get(self.tier, entry.least_deadline_seconds)
 
 
-_OWN_PRICES: Final[Mapping[JobKind, Callable[[Account], tuple[float | None, str]]]] = MappingProxyType(
+_OWN_PRICES: Final[Mapping[Kind, Callable[[Account], tuple[float | None, str]]]] = MappingProxyType(
     {
         JobKind.CLIP: lambda account: (account.usd_per_second, "USD_PER_SECOND"),
         JobKind.IMAGE: lambda account: (account.image_usd, "IMAGE_USD"),
         JobKind.SPEECH: lambda account: (account.speech_usd, "SPEECH_USD"),
+        Aid.TRANSCRIPTION: lambda account: (account.transcription_usd, "TRANSCRIPTION_USD"),
     }
 )
 
@@ -71,6 +72,8 @@ def deals(settings: Settings, today: date) -> Iterator[Deal]:
             continue
         service = service_of(name, account)
         for kind in service.adapters:
+            if not _is_wanted(settings, name, kind, service):
+                continue
             model = _model(settings, name, kind, service)
             known = service.entry.model(model, kind) or Model(name=model, kind=kind)
             if known.is_retired(today):
@@ -88,8 +91,8 @@ def is_set_up(name: str, account: Account) -> bool:
     return bool(account.key.get_secret_value()) or (service is not None and not service.entry.needs_key)
 
 
-def usual_provider(settings: Settings, kind: JobKind) -> str:
-    """Return who makes assets of *kind* where the request does not say."""
+def usual_provider(settings: Settings, kind: Kind) -> str:
+    """Return who is asked for *kind* where the request does not say."""
     return str(getattr(settings, f"{kind}_provider", ""))
 
 
@@ -115,13 +118,25 @@ def why_unknown(name: str, kind: str) -> str | None:
     service = services().get(name)
     if service is None:
         return None
-    if JobKind(kind) not in service.adapters:
+    if kind not in set(map(str, service.adapters)):
         return f"{name} makes {' and '.join(service.adapters)}, not {kind}"
-    return f"{name} is not set up: set {_variable(name)}_KEY"
+    return f"{name} is not set up: set {_variable(name)}_{'KEY' if service.entry.needs_key else 'URL'}"
+
+
+def _is_wanted(settings: Settings, name: str, kind: Kind, service: Service) -> bool:
+    """Tell whether *kind* can be asked of the account: nobody but the settings chooses who transcribes.
+
+    An account that does so needs no voice, unless it is the usual speaker, too.
+    """
+    is_transcriber = usual_provider(settings, Aid.TRANSCRIPTION) == name
+    if kind is Aid.TRANSCRIPTION:
+        return is_transcriber
+    is_mute = kind is JobKind.SPEECH and service.entry.needs_voice and not settings.accounts[name].voice
+    return not (is_mute and is_transcriber) or usual_provider(settings, kind) == name
 
 
 def _deal(name: str, account: Account, service: Service, model: str, known: Model) -> Deal:
-    if service.entry.needs_voice and not account.voice:
+    if known.kind is JobKind.SPEECH and service.entry.needs_voice and not account.voice:
         raise ProviderMisset(f"{_variable(name)}_VOICE: name the voice that speaks at {service.entry.title}")
     resolution = account.resolution or known.resolution
     if known.resolutions and resolution not in known.resolutions:
@@ -140,7 +155,7 @@ def _deal(name: str, account: Account, service: Service, model: str, known: Mode
     )
 
 
-def _model(settings: Settings, name: str, kind: JobKind, service: Service) -> str:
+def _model(settings: Settings, name: str, kind: Kind, service: Service) -> str:
     entry = service.entry
     model = settings.accounts[name].model_for(kind) or entry.usual_model(kind)
     if not model:

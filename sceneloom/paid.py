@@ -1,19 +1,23 @@
 """The suppliers that cost money: there when their accounts are, and never called twice by themselves."""
 
+import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
 
 from models.policy import RARE_POLLS
-from models.ports import AssetStore, Clock
+from models.ports import AssetStore, Clock, SpeechToTextProvider
 from models.work import JobKind, Offer
 from sceneloom.callbacks import callback_url
-from sceneloom.deals import Deal, ProviderMisset, deals
+from sceneloom.deals import Deal, ProviderMisset, deals, why_unknown
+from sceneloom.providers.catalogue import Aid, Kind
+from sceneloom.providers.comfyui import WorkflowUnusable
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.orders import Callback
 from sceneloom.settings import Settings
@@ -21,50 +25,98 @@ from sceneloom.workshop.makers import ClipMaker, PictureMaker, SpeechMaker, fetc
 from sceneloom.workshop.supplier import Maker, TaskMaker
 from sceneloom.workshop.workshop import Supplier
 
+LETTERS_PER_SECOND: Final = 10.0
+"""So fast is narration when transcription, which is billed by the second, is priced: slow, to be safe."""
+
 
 def paid_suppliers(
     settings: Settings, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock
 ) -> Iterator[Supplier]:
     """Return a supplier for each deal. Raises `ProviderMisset` for an account that cannot work."""
-    for deal in deals(settings, clock.now().date()):
+    found = list(deals(settings, clock.now().date()))
+    ear = _ear(settings, found, assets, client=client, clock=clock)
+    for deal in found:
+        if not isinstance(deal.kind, JobKind):
+            continue
         callback = _callback(settings, deal)
         to = replace(connection(deal, assets, client=client, clock=clock), callback=callback)
-        build = partial(_maker, deal, to, settings.allow_private_downloads)
-        offer = _offer(deal, to)
+        heard_by = ear if deal.kind is JobKind.SPEECH and not deal.service.entry.tells_words else None
+        build = partial(_maker, deal, to, settings.allow_private_downloads, heard_by)
+        offer = _offer(deal, to, heard_by)
         try:
             maker = build(offer)
         except ValueError as error:
-            raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_KEY: {error}") from error
+            at_fault = "WORKFLOW" if isinstance(error, WorkflowUnusable) else "KEY"
+            raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_{at_fault}: {error}") from error
         yield Supplier(
             kind=deal.kind,
             offer=offer,
             maker=maker,
             rebuild=build,
-            repeatable=False,
+            repeatable=deal.service.entry.free,
             parallel=settings.parallel_paid,
             per_minute=settings.paid_per_minute,
             poll_schedule=RARE_POLLS if callback else deal.service.entry.polls,
             deadline_seconds=deal.deadline_seconds,
             usd_per_second=deal.price.second,
-            usd_per_letter=deal.price.letter,
+            usd_per_letter=deal.price.letter + (heard_by.usd_per_letter if heard_by else 0.0),
             limits=deal.known,
         )
 
 
-def _offer(deal: Deal, to: Connection) -> Offer:
+@dataclass(frozen=True, slots=True)
+class _Ear:
+    """Who times the words of speech that comes without."""
+
+    term: str
+    """Names account and model, for the row of a job."""
+    usd: float
+    usd_per_letter: float
+    provider: SpeechToTextProvider
+
+
+def _ear(
+    settings: Settings, found: Iterable[Deal], assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock
+) -> _Ear | None:
+    """Return who times words, None where nobody is chosen. Raises `ProviderMisset`."""
+    name = settings.transcription_provider
+    if not name:
+        return None
+    for deal in found:
+        if deal.name == name and deal.kind is Aid.TRANSCRIPTION:
+            to = connection(deal, assets, client=client, clock=clock)
+            try:
+                provider = deal.service.adapters[deal.kind](to)
+            except ValueError as error:
+                raise ProviderMisset(f"SCENELOOM_{name.upper()}_KEY: {error}") from error
+            per_letter = deal.price.second / LETTERS_PER_SECOND
+            return _Ear(f"{name} {deal.model}", deal.price.call, per_letter, provider)
+    why = why_unknown(name, Aid.TRANSCRIPTION) or f"there is no provider {name}"
+    raise ProviderMisset(f"SCENELOOM_TRANSCRIPTION_PROVIDER: {why}")
+
+
+def _offer(deal: Deal, to: Connection, ear: _Ear | None) -> Offer:
     """Return what a job freezes in its row, so that a change of the settings does not touch it."""
-    terms = {"resolution": to.resolution, "tier": to.tier, "voice": to.voice}
+    workflow = hashlib.sha256(to.workflow.encode()).hexdigest()[:16] if to.workflow else ""
+    terms = {"resolution": to.resolution, "tier": to.tier, "voice": to.voice, "workflow": workflow}
+    terms |= {"transcription": ear.term if ear else ""}
     return Offer(
         provider=deal.name,
         model=deal.model,
-        cost_usd=deal.price.call,
+        cost_usd=deal.price.call + (ear.usd if ear else 0.0),
         endpoint=to.url,
         list_endpoint=to.list_url,
         terms={name: term for name, term in terms.items() if term},
     )
 
 
-def _maker(deal: Deal, to: Connection, allow_private: bool, offer: Offer) -> Maker | TaskMaker:  # noqa: FBT001 -- for partial
+def _maker(
+    deal: Deal,
+    to: Connection,
+    allow_private: bool,  # noqa: FBT001 -- for partial
+    ear: _Ear | None,
+    offer: Offer,
+) -> Maker | TaskMaker:
     """Make what orders as *offer* says, with the key that the account has now."""
     frozen = replace(
         to,
@@ -76,11 +128,17 @@ def _maker(deal: Deal, to: Connection, allow_private: bool, offer: Offer) -> Mak
         voice=offer.terms.get("voice", ""),
     )
     provider = deal.service.adapters[deal.kind](frozen)
+    if deal.kind is JobKind.SPEECH:
+        # Only what the job's price holds is asked for.
+        is_paid = ear is not None and offer.terms.get("transcription") == ear.term
+        return SpeechMaker(
+            provider=provider, assets=to.assets, transcriber=ear.provider if ear and is_paid else None
+        )
     return _MAKERS[deal.kind](provider, deal, to.assets, allow_private)
 
 
 def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> Connection:
-    """Return the way to the provider of *deal*."""
+    """Return the way to the provider of *deal*. Raises `ProviderMisset` for a file that cannot be read."""
     entry, account = deal.service.entry, deal.account
     return Connection(
         entry=entry,
@@ -93,9 +151,20 @@ def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clo
         model=deal.model,
         resolution=deal.resolution,
         voice=account.voice,
+        workflow=_workflow(deal),
         tier=deal.tier,
         cost_usd=deal.price.call,
     )
+
+
+def _workflow(deal: Deal) -> str:
+    """Return the text of the account's own workflow, empty where it has none."""
+    if not deal.account.workflow:
+        return ""
+    try:
+        return Path(deal.account.workflow).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_WORKFLOW: cannot be read: {error}") from error
 
 
 def _callback(settings: Settings, deal: Deal) -> Callback | None:
@@ -118,11 +187,5 @@ def _pictures(provider: Any, _deal: Deal, assets: AssetStore, allow_private: boo
     return PictureMaker(provider=provider, assets=assets, fetch=fetch)
 
 
-def _speech(provider: Any, _deal: Deal, assets: AssetStore, _allow_private: bool) -> Maker:  # noqa: FBT001 -- all makers alike
-    return SpeechMaker(provider=provider, assets=assets)
-
-
 _Hire = Callable[[Any, Deal, AssetStore, bool], Maker | TaskMaker]
-_MAKERS: Final[Mapping[JobKind, _Hire]] = MappingProxyType(
-    {JobKind.CLIP: _clips, JobKind.IMAGE: _pictures, JobKind.SPEECH: _speech}
-)
+_MAKERS: Final[Mapping[Kind, _Hire]] = MappingProxyType({JobKind.CLIP: _clips, JobKind.IMAGE: _pictures})

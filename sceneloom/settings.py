@@ -74,6 +74,9 @@ class Settings(BaseSettings):
     image_provider: str = Field(default="storyboard", description="Who makes pictures.")
     speech_provider: str = Field(default="offline", description="Who speaks narration.")
     clip_provider: str = Field(default="motion", description="Who makes clips.")
+    transcription_provider: str = Field(
+        default="", description="Who times the words of speech that comes without; empty: nobody."
+    )
     parallel_images: int = Field(default=2, ge=1, le=64, description="Pictures made at the same time.")
     parallel_speech: int = Field(default=1, ge=1, le=64, description="Narrations spoken at the same time.")
     parallel_clips: int = Field(default=1, ge=1, le=64, description="Clips made at the same time.")

@@ -170,3 +170,17 @@ def test_a_worker_does_not_start_without_its_fallback() -> None:
 def test_a_key_that_no_header_may_hold_is_told_by_its_variable() -> None:
     with pytest.raises(ProviderMisset, match=r"^SCENELOOM_ARK_KEY: .* no HTTP header may hold"):
         connect(settings(ark=Account(key=SecretStr("two words"))))
+
+
+def test_an_account_without_a_voice_may_be_there_for_transcription() -> None:
+    listening = settings({"transcription_provider": "elevenlabs"}, elevenlabs=Account(key=KEY))
+    assert [deal.model for deal in deals(listening, TODAY)] == ["scribe_v2"]
+    both = {"transcription_provider": "elevenlabs", "speech_provider": "elevenlabs"}
+    assert refusal(both, elevenlabs=Account(key=KEY)).startswith("SCENELOOM_ELEVENLABS_VOICE: ")
+
+
+def test_nobody_transcribes_unless_chosen_and_the_model_that_speaks_never_does() -> None:
+    speaking = {"elevenlabs": Account(key=KEY, voice="ava", model="eleven_v4")}
+    assert [deal.model for deal in deals(settings(**speaking), TODAY)] == ["eleven_v4"]
+    chosen = settings({"transcription_provider": "elevenlabs"}, **speaking)
+    assert [deal.model for deal in deals(chosen, TODAY)] == ["eleven_v4", "scribe_v2"]

@@ -1,20 +1,26 @@
 """The suppliers that cost money, as the settings make them."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
+import pytest
 from pydantic import SecretStr
 
-from models.work import JobKind
+from models.commands import Want
+from models.work import JobKind, SpeechRequest
 from sceneloom.accounts import Account
 from sceneloom.assets.store import open_assets
+from sceneloom.deals import ProviderMisset
 from sceneloom.paid import paid_suppliers
+from sceneloom.providers.workflow import USUAL
 from sceneloom.settings import Settings
 from sceneloom.workshop.workshop import Supplier, Workshop
 from tests.fakes import START, MovedClock
 from tests.providers.paid import a_clip_job, mocked
+from tests.providers.wires.openai import wav
 
 
 def suppliers(
@@ -102,3 +108,102 @@ async def test_a_job_goes_on_where_and_as_it_began_whatever_the_settings_say_by_
     body = orjson.loads(asked[0].content)
     assert (body["model"], body["resolution"]) == ("seedance-1", "720p")
     assert job.fingerprint != job.model_copy(update={"offer": after.offer}).fingerprint
+
+
+def an_own_machine(client: httpx.AsyncClient, **facts: Any) -> Supplier:
+    accounts = {"comfyui": Account(**{"model": "sdxl", "url": "http://gpu.example:8188", **facts})}
+    settings = Settings(_env_file=None, accounts=accounts)
+    (supplier,) = paid_suppliers(settings, open_assets("memory://"), client=client, clock=MovedClock())
+    return supplier
+
+
+async def test_an_own_machine_needs_no_key_costs_nothing_and_may_be_asked_again() -> None:
+    async with mocked(lambda _: httpx.Response(500)) as client:
+        supplier = an_own_machine(client)
+
+    assert supplier.repeatable
+    assert not supplier.is_local
+    assert (supplier.offer.cost_usd, supplier.offer.endpoint) == (0.0, "http://gpu.example:8188")
+
+
+async def test_another_workflow_makes_other_pictures(tmp_path: Path) -> None:
+    file = tmp_path / "flow.json"
+    async with mocked(lambda _: httpx.Response(500)) as client:
+        terms = [dict(an_own_machine(client).offer.terms)]
+        for text in (USUAL, USUAL.replace("30", "20")):
+            file.write_text(text, "utf-8")
+            terms.append(dict(an_own_machine(client, workflow=str(file)).offer.terms))
+
+    assert len({each.get("workflow") for each in terms}) == 3
+
+
+@pytest.mark.parametrize(("text", "said"), [("{}", "API format"), (None, "cannot be read")])
+async def test_a_workflow_that_cannot_be_run_ends_the_worker_at_its_start(
+    tmp_path: Path, text: str | None, said: str
+) -> None:
+    file = tmp_path / "flow.json"
+    if text is not None:
+        file.write_text(text, "utf-8")
+    async with mocked(lambda _: httpx.Response(500)) as client:
+        with pytest.raises(ProviderMisset, match=said) as refused:
+            an_own_machine(client, workflow=str(file))
+    assert str(refused.value).startswith("SCENELOOM_COMFYUI_WORKFLOW: ")
+
+
+VOICE = {"key": SecretStr("k-123456"), "voice": "ava"}
+"""An account that can speak at either of two services."""
+
+
+def speakers(client: httpx.AsyncClient, **chosen: Any) -> dict[str, Supplier]:
+    accounts = {"azure": Account.model_validate(VOICE), "elevenlabs": Account.model_validate(VOICE)}
+    settings = Settings(_env_file=None, accounts=accounts, **chosen)
+    found = paid_suppliers(settings, open_assets("memory://"), client=client, clock=MovedClock())
+    return {supplier.offer.provider: supplier for supplier in found}
+
+
+def price_of(supplier: Supplier, text: str) -> float:
+    workshop = Workshop(suppliers=[supplier], usual={}, assets=open_assets("memory://"))
+    request = SpeechRequest(text=text, language="en")
+    return workshop.offer_for(Want(request=request, provider=supplier.offer.provider)).cost_usd
+
+
+async def test_the_price_of_speech_without_words_holds_that_of_its_transcription() -> None:
+    async with mocked(lambda _: httpx.Response(500)) as client:
+        plain, heard = speakers(client), speakers(client, transcription_provider="elevenlabs")
+
+    text = "x" * 1000
+    assert price_of(plain["azure"], text) == 0.015
+    assert price_of(heard["azure"], text) == 0.015 + 0.00611
+    assert price_of(heard["elevenlabs"], text) == price_of(plain["elevenlabs"], text)
+    assert heard["azure"].offer.terms["transcription"] == "elevenlabs scribe_v2"
+    assert "transcription" not in heard["elevenlabs"].offer.terms
+
+
+async def test_a_job_that_began_without_transcription_is_not_charged_for_one() -> None:
+    paths: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        paths.append(request.url.path)
+        return httpx.Response(200, content=wav(1.0))
+
+    async with mocked(answer) as client:
+        before, after = speakers(client), speakers(client, transcription_provider="elevenlabs")
+        workshop = Workshop(suppliers=[after["azure"]], usual={}, assets=open_assets("memory://"))
+        for offer in (before["azure"].offer, after["azure"].offer):
+            job = a_clip_job("x").model_copy(
+                update={"offer": offer, "request": SpeechRequest(text="Hi", language="en")}
+            )
+            await workshop.make(job, progress=lambda _: None)
+
+    assert paths == ["/cognitiveservices/v1", "/cognitiveservices/v1", "/v1/speech-to-text"]
+
+
+async def test_a_transcriber_that_is_not_set_up_ends_the_worker_at_its_start() -> None:
+    async with mocked(lambda _: httpx.Response(500)) as client:
+        with pytest.raises(ProviderMisset) as refused:
+            speakers(client, transcription_provider="openai")
+        with pytest.raises(ProviderMisset, match="azure makes speech, not transcription"):
+            speakers(client, transcription_provider="azure")
+    assert str(refused.value) == (
+        "SCENELOOM_TRANSCRIPTION_PROVIDER: openai is not set up: set SCENELOOM_OPENAI_KEY"
+    )

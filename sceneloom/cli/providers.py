@@ -33,8 +33,8 @@ def providers() -> None:
 def list_(*, as_json: options.AsJson = False) -> None:
     """List all providers: what they make, and whether they are set up here.
 
-    storyboard, offline and motion need no key. Every other is there once its key is set:
-    SCENELOOM_NAME_KEY.
+    storyboard, offline and motion need no key. Every other is there once its key is set, SCENELOOM_NAME_KEY;
+    one of your own machines, such as comfyui, once its address is: SCENELOOM_NAME_URL.
 
     \b
     Examples:
@@ -112,7 +112,7 @@ def _show(entry: "Entry") -> None:
     can = entry.capabilities
     console.say(f"address {entry.url}; webhook {can.webhook}; list {can.list}; cancel {can.cancel}")
     prefix = f"SCENELOOM_{entry.name.upper()}"
-    needed = [f"{prefix}_KEY"] if entry.needs_key else []
+    needed = [f"{prefix}_KEY" if entry.needs_key else f"{prefix}_URL"]
     needed += [f"{prefix}_VOICE"] if entry.needs_voice else []
     needed += [f"{prefix}_MODEL ({entry.model_hint})"] if entry.model_hint else []
     console.say(f"set {', '.join(needed)}")

@@ -28,6 +28,8 @@ class Connection:
     voice: str = ""
     tier: str = ""
     """The service tier, empty for the usual one."""
+    workflow: str = ""
+    """The text of the account's own workflow, empty for the usual one."""
     cost_usd: float = 0.0
     callback: Callback | None = None
     """Returns the address of ours that the provider shall call about a job."""
@@ -38,7 +40,7 @@ class Connection:
         return Wire(
             self.client,
             base_url=self.url,
-            key=self.key,
+            key=self.key if self.entry.needs_key or self.key.get_secret_value() else None,
             verdicts=verdicts,
             clock=self.clock,
             header=self.entry.header,

@@ -4,17 +4,15 @@ Wire shapes: elevenlabs.io/docs/api-reference/text-to-speech/convert-with-timest
 """
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import quote
 
-from models.errors import ErrorCode, ProviderFailure
+from models.errors import ErrorCode
 from models.ports import Speech, Word
 from sceneloom.providers import orders
 from sceneloom.providers.connection import Connection
-from sceneloom.providers.media import speech_of, within
+from sceneloom.providers.media import decoded, speech_of, within
 from sceneloom.providers.verdicts import Answer, Complaint, Sign, Verdicts, text_of
 from sceneloom.providers.wire import Patience
 
@@ -73,10 +71,7 @@ class ElevenLabs:
         body = answer.json()
         if body is None:
             raise self._wire.unclear(answer, "JSON")
-        try:
-            samples = base64.b64decode(text_of(body.get("audio_base64")), validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"no sound in base64: {error}") from error
+        samples = decoded(body.get("audio_base64"), of="sound")
         return speech_of(samples, _RATE, words=words_in(body.get("alignment")))
 
 

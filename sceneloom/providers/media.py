@@ -1,20 +1,37 @@
 """What comes back from a blocking call, as we need it: pictures of one size, speech as whole WAV files."""
 
+import base64
+import binascii
 import io
+import math
 import wave
 from collections.abc import Sequence
+from typing import Final
 
 from PIL import Image, ImageOps
 
 from models.errors import ErrorCode, ProviderFailure
 from models.ports import Speech, Word
 from models.shapes import Size
+from sceneloom.providers.verdicts import text_of
+
+_STEP: Final = 64
 
 
 def within(text: str, longest: int, *, by: str) -> None:
     """Raise `ProviderFailure` (INVALID_REQUEST) unless *text* has 1 to *longest* characters."""
     if not 0 < len(text) <= longest:
         raise ProviderFailure(ErrorCode.INVALID_REQUEST, f"{by} takes 1 to {longest} characters")
+
+
+def of_area(size: Size, side: int) -> Size:
+    """Return the shape of *size* with as many pixels as a square of *side*, in steps of 64.
+
+    Diffusion models draw well only near the number of pixels that they learned from.
+    """
+    scale = side / math.sqrt(size.width * size.height)
+    width, height = (max(_STEP, round(each * scale / _STEP) * _STEP) for each in size)
+    return Size(width, height)
 
 
 def fitted(content: bytes, size: Size) -> bytes:
@@ -30,6 +47,14 @@ def fitted(content: bytes, size: Size) -> bytes:
     file = io.BytesIO()
     made.save(file, "PNG", compress_level=1)
     return file.getvalue()
+
+
+def decoded(value: object, *, of: str) -> bytes:
+    """Return what *value* holds in base64. Raises `ProviderFailure` (OUTPUT_MISSING) where it does not."""
+    try:
+        return base64.b64decode(text_of(value), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"no {of} in base64: {error}") from error
 
 
 def speech_in(content: bytes) -> Speech:

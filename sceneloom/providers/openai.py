@@ -4,19 +4,17 @@ Wire shapes: platform.openai.com/docs/api-reference/images and /audio; codes: /d
 """
 
 import asyncio
-import base64
-import binascii
 import math
 from typing import Final
 
 import httpx
 from pydantic import SecretStr
 
-from models.errors import ErrorCode, ProviderFailure
+from models.errors import ErrorCode
 from models.ports import Clock, Speech
 from models.shapes import Size
 from sceneloom.providers import orders
-from sceneloom.providers.media import fitted, speech_in, within
+from sceneloom.providers.media import decoded, fitted, speech_in, within
 from sceneloom.providers.verdicts import Answer, Complaint, Sign, Verdicts, text_of
 from sceneloom.providers.wire import Patience, Wire
 
@@ -111,10 +109,7 @@ class OpenAIImages:
         pictures = body.get("data")
         first = pictures[0] if isinstance(pictures, list) and pictures else None
         encoded = first.get("b64_json") if isinstance(first, dict) else None
-        try:
-            return base64.b64decode(text_of(encoded), validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"no picture in base64: {error}") from error
+        return decoded(encoded, of="picture")
 
 
 class OpenAISpeech:

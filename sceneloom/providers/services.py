@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from models.work import JobKind
 from sceneloom.providers.ark import PLAIN, TIERS, Ark
+from sceneloom.providers.automatic1111 import Automatic1111
 from sceneloom.providers.azure import Azure
-from sceneloom.providers.catalogue import Entry, entries
+from sceneloom.providers.catalogue import Aid, Entry, Kind, entries
+from sceneloom.providers.comfyui import ComfyUI
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.elevenlabs import ElevenLabs
 from sceneloom.providers.fal import Fal
@@ -21,12 +23,14 @@ from sceneloom.providers.openai import OpenAIImages, OpenAISpeech
 from sceneloom.providers.replicate import Replicate
 from sceneloom.providers.runway import Runway
 from sceneloom.providers.stability import Stability
+from sceneloom.providers.stock import Pexels, Pixabay
+from sceneloom.providers.transcription import Scribe, Whisper
 
 GROUP: Final = "sceneloom.providers"
 """The group of entry points; each is a `Service`."""
 
 Adapter = Callable[[Connection], Any]
-"""Makes a VideoProvider, TextToImageProvider or TextToSpeechProvider, by the kind it stands for."""
+"""Makes a VideoProvider, or one of the providers of pictures, speech or words, by its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Service:
     """A provider: what the catalogue says of it, and who speaks with it about each kind of asset."""
 
     entry: Entry
-    adapters: Mapping[JobKind, Adapter]
+    adapters: Mapping[Kind, Adapter]
 
 
 class BadService(ValueError):
@@ -99,16 +103,24 @@ def _openai_speech(to: Connection) -> OpenAISpeech:
     )
 
 
-_ADAPTERS: Final[Mapping[str, Mapping[JobKind, Adapter]]] = {
+_ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
     "ark": {JobKind.CLIP: _ark},
+    "automatic1111": {JobKind.IMAGE: Automatic1111},
     "azure": {JobKind.SPEECH: Azure},
-    "elevenlabs": {JobKind.SPEECH: ElevenLabs},
+    "comfyui": {JobKind.IMAGE: ComfyUI},
+    "elevenlabs": {JobKind.SPEECH: ElevenLabs, Aid.TRANSCRIPTION: Scribe},
     "fal": {JobKind.CLIP: _fal},
     "google": {JobKind.CLIP: Google},
     "kling": {JobKind.CLIP: Kling},
     "luma": {JobKind.CLIP: Luma},
     "minimax": {JobKind.CLIP: MiniMax},
-    "openai": {JobKind.IMAGE: _openai_images, JobKind.SPEECH: _openai_speech},
+    "openai": {
+        JobKind.IMAGE: _openai_images,
+        JobKind.SPEECH: _openai_speech,
+        Aid.TRANSCRIPTION: Whisper,
+    },
+    "pexels": {JobKind.CLIP: Pexels},
+    "pixabay": {JobKind.CLIP: Pixabay},
     "replicate": {JobKind.CLIP: Replicate},
     "runway": {JobKind.CLIP: Runway},
     "stability": {JobKind.IMAGE: Stability},

@@ -5,6 +5,7 @@ No request is ever sent twice from here. What surely was not sent, or surely was
 """
 
 import asyncio
+import base64
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextvars import ContextVar
@@ -63,14 +64,17 @@ def open_client(**options: Any) -> httpx.AsyncClient:
 
 
 class Wire:
-    """Speaks HTTP with one provider. Raises `ValueError` for a key that no header may hold."""
+    """Speaks HTTP with one provider, without a key where that is None.
+
+    Raises `ValueError` for a key that no header may hold.
+    """
 
     def __init__(
         self,
         client: httpx.AsyncClient,
         *,
         base_url: str,
-        key: SecretStr,
+        key: SecretStr | None,
         verdicts: Verdicts,
         clock: Clock,
         scheme: str = "Bearer",
@@ -80,7 +84,7 @@ class Wire:
     ) -> None:
         self._client = client
         self._base_url = base_url.rstrip("/")
-        self._auth = _Key(scheme, key, header)
+        self._auth = None if key is None else _Key(scheme, key, header)
         self._headers = dict(headers)
         self._verdicts = verdicts
         self._clock = clock
@@ -99,7 +103,8 @@ class Wire:
     ) -> Answer:
         """Make one paid POST and return its 2xx answer, whole; *hidden* texts never show up in an error.
 
-        *body* goes as JSON, as a multipart *form*, or as the bytes that it is.
+        *body* goes as JSON, as a multipart *form*, where a file is a tuple of name, content and media type,
+        or as the bytes that it is.
         Raises `ProviderFailure` where surely nothing was accepted, `OutcomeUnknown` where nobody can tell,
         and `NotAllowed`, having sent nothing, where `MAY_BUY` says no.
         """
@@ -158,7 +163,8 @@ class Wire:
 
     def redacted(self, text: str, hidden: Iterable[str] = ()) -> str:
         """Return *text* as one short line without our key, *hidden* texts, or what looks like a key."""
-        return redacted(text, [self._auth.secret, *hidden])
+        own = () if self._auth is None else self._auth.secrets
+        return redacted(text, [*own, *hidden])
 
     def _judged(self, answer: Answer, hidden: Iterable[str]) -> Exception:
         if self._verdicts.is_refusal(answer):
@@ -203,23 +209,40 @@ class _Key(httpx.Auth):
         self._scheme = scheme
         self._header = header
         self._key = SecretStr(stripped)
+        # RFC 7617: USER:PASSWORD travels in base64.
+        sent = base64.b64encode(stripped.encode()).decode() if scheme == "Basic" else stripped
+        self._sent = SecretStr(sent)
 
     @property
-    def secret(self) -> str:
-        """The key itself, for hiding it."""
-        return self._key.get_secret_value()
+    def secrets(self) -> tuple[str, str]:
+        """The key itself and as it is sent, for hiding both."""
+        return self._key.get_secret_value(), self._sent.get_secret_value()
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the header that holds the key."""
-        request.headers[self._header] = f"{self._scheme} {self._key.get_secret_value()}".lstrip()
-        yield request
+        """Add the header that holds the key, or the parameter where its name begins with `?`."""
+        sent = f"{self._scheme} {self._sent.get_secret_value()}".lstrip()
+        if not self._header.startswith("?"):
+            request.headers[self._header] = sent
+            yield request
+            return
+        plain = request.url
+        request.url = plain.copy_merge_params({self._header[1:]: sent})
+        try:
+            yield request
+        finally:
+            request.url = plain  # requests show their addresses in tracebacks
 
 
 def _encoded(body: Mapping[str, Any] | bytes, *, form: bool) -> dict[str, Any]:
     if isinstance(body, bytes):
         return {"content": body}
     if form:
-        return {"files": {name: (None, str(value)) for name, value in body.items()}}
+        return {
+            "files": {
+                name: value if isinstance(value, tuple) else (None, str(value))
+                for name, value in body.items()
+            }
+        }
     return {"json": dict(body)}
 
 

@@ -216,6 +216,10 @@ class Buying:
             _log.error("runner.outcome_unknown", job=job.job_id, detail=str(away))
             await self._journal.tell(SubmitOutcomeUnknown, job)
         except OutcomeUnknown as unknown:
+            if is_repeatable:  # whatever became of it was free
+                lost = ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE, str(unknown))
+                await self._journal.fail(job, lost, may_call_again=True)
+                return
             _log.error("runner.outcome_unknown", job=job.job_id, detail=str(unknown))
             await self._journal.tell(SubmitOutcomeUnknown, job)
         except ProviderFailure as failure:

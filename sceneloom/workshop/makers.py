@@ -18,6 +18,7 @@ from models.ports import (
     CallsBack,
     Reconciled,
     Reconciler,
+    SpeechToTextProvider,
     Stopper,
     TaskReport,
     TextToImageProvider,
@@ -33,6 +34,7 @@ from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.rendering.errors import RenderFailed
 from sceneloom.rendering.film import Film, SceneMedia
 from sceneloom.rendering.renderer import Renderer
+from sceneloom.workshop.alignment import timed
 from sceneloom.workshop.supplier import Progress
 
 PICTURE_BYTES: Final = 20_000_000
@@ -127,9 +129,17 @@ class PictureMaker:
 class SpeechMaker:
     """Speaks the narration of a scene, and keeps the times of its words for the captions."""
 
-    def __init__(self, *, provider: TextToSpeechProvider, assets: AssetStore) -> None:
+    def __init__(
+        self,
+        *,
+        provider: TextToSpeechProvider,
+        assets: AssetStore,
+        transcriber: SpeechToTextProvider | None = None,
+    ) -> None:
+        """Have *transcriber* time the words of speech that comes without."""
         self._provider = provider
         self._assets = assets
+        self._transcriber = transcriber
 
     async def make(self, job: Job, *, progress: Progress) -> Output:  # noqa: ARG002 -- speech comes all at once
         """Return the stored narration of *job*, with its length and the times of its words."""
@@ -138,10 +148,25 @@ class SpeechMaker:
         facts = await _checked(check_audio_async(speech.audio))
         url = await keep(self._assets, speech.audio, media_type=facts.media_type)
         captions_url = None
-        if speech.words:
-            words = orjson.dumps([word.model_dump() for word in speech.words])
-            captions_url = await keep(self._assets, words, media_type="application/json")
+        if words := speech.words or await self._heard(job, request, speech.audio):
+            file = orjson.dumps([word.model_dump() for word in words])
+            captions_url = await keep(self._assets, file, media_type="application/json")
         return Output(url=url, media_type=facts.media_type, seconds=facts.seconds, captions_url=captions_url)
+
+    async def _heard(self, job: Job, request: SpeechRequest, audio: bytes) -> tuple[Word, ...]:
+        """Return the words of the request with the times of *audio*; none where that fails, once and for all.
+
+        The speech is paid for and stored: to fail its job, or to buy either again, would cost more than
+        captions are worth. So whatever goes wrong is told to the operator and to nobody else.
+        """
+        if self._transcriber is None:
+            return ()
+        try:
+            heard = await self._transcriber.transcribe(audio, language=request.language)
+            return timed(request.text, heard)
+        except Exception as error:  # noqa: BLE001 -- also NotAllowed: a lost job must not forget its speech
+            _log.warning("makers.not_transcribed", job=job.job_id, error=repr(error))
+            return ()
 
 
 class ClipMaker:

@@ -67,10 +67,15 @@ class Supplier:
             provider=self.offer.provider,
             parallel=self.parallel,
             per_minute=self.per_minute,
-            heeds=not self.repeatable,
+            heeds=not self.repeatable or not self.is_local,
         )
         object.__setattr__(self, "pace", pace)
         object.__setattr__(self, "tasks", self.maker if isinstance(self.maker, TaskMaker) else None)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the assets are made on this machine, by what has no entry in the catalogue."""
+        return self.limits is None
 
     def maker_for(self, offer: Offer) -> Maker | TaskMaker:
         """Return the maker for what a job has frozen in its row, whatever the settings say by now."""
@@ -134,7 +139,7 @@ class Workshop:
     def is_local(self, want: Want, /) -> bool:
         """Tell whether *want* is made on this machine; what nobody here makes counts as if it were."""
         supplier = self._suppliers.get((want.kind, want.provider or self._usual[want.kind]))
-        return supplier is None or supplier.limits is None
+        return supplier is None or supplier.is_local
 
     def names(self, kind: JobKind) -> frozenset[str]:
         """Return the names of all providers of *kind*."""

@@ -16,7 +16,9 @@ def test_the_list_tells_scripts_what_there_is(run: Run, monkeypatch: pytest.Monk
     assert runway["models"][0] == "gen4.5"
     assert runway["capabilities"]["cancel"] is True
     assert (runway["set_up"], rows["ark", "clip"]["set_up"]) == (True, False)
-    assert {"openai", "stability"} == {name for name, kind in rows if kind == "image"} - {"storyboard"}
+    assert {"automatic1111", "comfyui", "openai", "stability"} == {
+        name for name, kind in rows if kind == "image"
+    } - {"storyboard"}
 
 
 def test_the_list_is_a_table_for_people(run: Run) -> None:
@@ -32,6 +34,7 @@ def test_one_provider_is_shown_with_its_models_and_variables(run: Run) -> None:
     assert "4 to 15 whole" in shown.stdout
     assert "not confirmed:" in shown.stderr
     assert json.loads(run("providers", "show", "ark", "--json").stdout)["name"] == "ark"
+    assert "SCENELOOM_COMFYUI_URL" in run("providers", "show", "comfyui").stdout
     assert "SCENELOOM_ELEVENLABS_VOICE" in run("providers", "show", "elevenlabs").stdout
 
 

@@ -188,6 +188,19 @@ async def test_a_local_job_is_made_at_once_and_reported() -> None:
     assert event.source is Source.MADE
 
 
+@pytest.mark.parametrize("maker", [OneCall, Tasks])
+async def test_a_call_that_is_free_and_has_no_clear_end_is_made_again(maker: type[OneCall | Tasks]) -> None:
+    bench = Bench(maker(), repeatable=True)
+    bench.maker.answers = [OutcomeUnknown("the line broke")]
+
+    bench.runner.take(an_image() if maker is OneCall else await bench.announce(a_clip()))
+    await bench.run()
+
+    last = bench.outbox.messages[-1]
+    assert isinstance(last, JobPostponed)
+    assert last.error_code is ErrorCode.PROVIDER_UNAVAILABLE
+
+
 async def test_a_job_taken_twice_is_made_once() -> None:
     bench = Bench(OneCall(), repeatable=True)
 

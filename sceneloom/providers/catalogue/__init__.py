@@ -9,10 +9,22 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Final
 
-from sceneloom.providers.catalogue.entries import Capabilities, Entry, Gone, Model
+from sceneloom.providers.catalogue.entries import Aid, Capabilities, Entry, Gone, Kind, Model
 from sceneloom.providers.catalogue.limits import Misfit, misfits
 
-__all__ = ["Capabilities", "Entry", "Gone", "Misfit", "Model", "entries", "gone", "misfits", "read_entry"]
+__all__ = [
+    "Aid",
+    "Capabilities",
+    "Entry",
+    "Gone",
+    "Kind",
+    "Misfit",
+    "Model",
+    "entries",
+    "gone",
+    "misfits",
+    "read_entry",
+]
 
 _GONE: Final = "gone.toml"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import date
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
@@ -10,6 +11,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from models.faults import either
 from models.policy import POLL_SCHEDULE
 from models.work import JobKind
+
+
+class Aid(StrEnum):
+    """What a service does for an asset of ours without making one."""
+
+    TRANSCRIPTION = "transcription"
+
+
+Kind = JobKind | Aid
+"""What an account can be asked for."""
 
 
 class _Part(BaseModel):
@@ -32,7 +43,7 @@ class Model(_Part):
 
     name: str
     """The provider's own name; `*` and `?` stand for any letters."""
-    kind: JobKind
+    kind: Kind
     seconds: Lengths = ()
     """The lengths of clip that it makes."""
     seconds_with_picture: Lengths = ()
@@ -46,7 +57,7 @@ class Model(_Part):
     first_frame: Literal["optional", "required", "none"] = "optional"
     prompt_characters: int | None = None
     usd_per_second: Mapping[str, float] = {}
-    """By resolution, `any` for all: what a second of clip costs."""
+    """By resolution, `any` for all: what a second of clip, or of sound that is transcribed, costs."""
     usd_each: Mapping[str, float] = {}
     """By resolution or quality, `any` for all: what a picture costs."""
     usd_per_character: float | None = None
@@ -99,9 +110,14 @@ class Entry(_Part):
     list_url: str = ""
     """Where its list of tasks is, if elsewhere."""
     needs_key: bool = True
+    free: bool = False
+    """Whether its calls cost nothing, so that one with an unclear end is simply made again."""
     needs_voice: bool = False
     """Whether the operator must choose a voice, as there is no usual one."""
+    tells_words: bool = False
+    """Whether the times of its words come with its speech."""
     header: str = "Authorization"
+    """Where the key goes; `?NAME` is a parameter of the query."""
     scheme: str = "Bearer"
     """What stands before the key in its header."""
     headers: Mapping[str, str] = {}
@@ -123,16 +139,16 @@ class Entry(_Part):
     unconfirmed: tuple[str, ...] = ()
 
     @property
-    def kinds(self) -> tuple[JobKind, ...]:
-        """What the service makes."""
+    def kinds(self) -> tuple[Kind, ...]:
+        """What the service can be asked for."""
         return tuple(dict.fromkeys(model.kind for model in self.models))
 
-    def model(self, name: str, kind: JobKind) -> Model | None:
+    def model(self, name: str, kind: Kind) -> Model | None:
         """Return the model called *name*, a whole name before a pattern; None where it is not known."""
         fitting = [model for model in self.models if model.kind is kind and model.is_named(name)]
         return min(fitting, key=lambda model: "*" in model.name, default=None)
 
-    def usual_model(self, kind: JobKind) -> str:
+    def usual_model(self, kind: Kind) -> str:
         """Return the name of the first model of *kind*, empty where the operator must choose."""
         names = (model.name for model in self.models if model.kind is kind)
         return next((name for name in names if "*" not in name), "")

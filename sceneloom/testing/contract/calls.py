@@ -1,27 +1,36 @@
-"""What an adapter of one blocking call must do: a picture, or speech."""
+"""What an adapter of one blocking call must do: a picture, speech, or the times of its words."""
 
 import io
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
 from PIL import Image
 
 from models.errors import ErrorCode
-from models.ports import TextToImageProvider, TextToSpeechProvider
+from models.ports import SpeechToTextProvider, TextToImageProvider, TextToSpeechProvider, Word
 from models.shapes import Size
 from models.work import JobKind
 from sceneloom.assets.checks import check_audio
+from sceneloom.providers.catalogue import Aid, Kind
+from sceneloom.providers.media import speech_of
 from sceneloom.testing.contract.emulation import CallEmulation, Fault, Refusal, Reply
 from sceneloom.testing.contract.expecting import expect, refused, unknown
 from sceneloom.testing.contract.stage import KEY, staged
 
 _WORDS: Final = "The fox sleeps."
 _SIZE: Final = Size(1080, 1920)
+_SECONDS: Final = 1.5
+_SOUND: Final = speech_of(b"\x10\x00" * int(24_000 * _SECONDS), 24_000).audio
+_PORTS: Final[Mapping[Kind, type]] = {
+    JobKind.IMAGE: TextToImageProvider,
+    JobKind.SPEECH: TextToSpeechProvider,
+    Aid.TRANSCRIPTION: SpeechToTextProvider,
+}
 
 
 async def it_is_what_it_says(emulation: CallEmulation) -> None:
     """It has the methods of the port of its kind."""
-    port = TextToImageProvider if emulation.kind is JobKind.IMAGE else TextToSpeechProvider
+    port = _PORTS[emulation.kind]
     async with staged(emulation) as (_, adapter):
         expect(isinstance(adapter, port), f"it is a {port.__name__}", adapter)
         expect(adapter.cost_per_call() == 0.25, "it knows the price of its account", adapter.cost_per_call())
@@ -32,18 +41,27 @@ async def it_makes_what_was_asked_for(emulation: CallEmulation) -> None:
     async with staged(emulation) as (stage, adapter):
         made = await _asked(emulation, adapter)
         expect(len(stage.orders) == 1, "one asset is one request", len(stage.orders))
-        expect(_WORDS in stage.orders[0].content.decode(errors="replace"), "the words go along")
+        expect(_sent(emulation) in stage.orders[0].content, "what is asked about goes along")
         if emulation.kind is JobKind.IMAGE:
             with Image.open(io.BytesIO(made)) as picture:
                 expect(picture.size == _SIZE, "the picture has the size that was asked for", picture.size)
             return
-        facts = check_audio(made.audio)
-        expect(abs(facts.seconds - made.seconds) < 0.1, "the length is true", made.seconds, facts.seconds)
-        times = [moment for word in made.words for moment in (word.start, word.end)]
-        expect(times == sorted(times), "the words follow one another", made.words)
-        expect(not times or times[-1] <= made.seconds + 0.1, "and end with the sound", made.words)
-        if made.words:
-            expect([word.text for word in made.words] == _WORDS.split(), "they are those said", made.words)
+        words, seconds = made, _SECONDS
+        if emulation.kind is JobKind.SPEECH:
+            words, seconds = made.words, made.seconds
+            facts = check_audio(made.audio)
+            expect(abs(facts.seconds - seconds) < 0.1, "the length is true", seconds, facts.seconds)
+        else:
+            expect(bool(words), "words are heard")
+        _expect_order(words, seconds)
+
+
+def _expect_order(words: Sequence[Word], seconds: float) -> None:
+    times = [moment for word in words for moment in (word.start, word.end)]
+    expect(times == sorted(times), "the words follow one another", words)
+    expect(not times or times[-1] <= seconds + 0.1, "and end with the sound", words)
+    if words:
+        expect([word.text for word in words] == _WORDS.split(), "they are those said", words)
 
 
 async def a_refusal_is_named(emulation: CallEmulation, refusal: Refusal) -> None:
@@ -105,8 +123,15 @@ def _asked(emulation: CallEmulation, adapter: Any, words: str = _WORDS) -> Await
     if emulation.kind is JobKind.IMAGE:
         asked: Awaitable[Any] = adapter.generate(words, _SIZE, seed=7)
         return asked
-    spoken: Awaitable[Any] = adapter.speak(words, language="en")
-    return spoken
+    if emulation.kind is JobKind.SPEECH:
+        spoken: Awaitable[Any] = adapter.speak(words, language="en")
+        return spoken
+    heard: Awaitable[Any] = adapter.transcribe(_SOUND, language="en")
+    return heard
+
+
+def _sent(emulation: CallEmulation) -> bytes:
+    return _SOUND if emulation.kind is Aid.TRANSCRIPTION else _WORDS.encode()
 
 
 ALWAYS: Final = (

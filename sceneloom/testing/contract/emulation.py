@@ -9,6 +9,7 @@ from typing import Any
 
 from models.errors import ErrorCode
 from models.work import JobKind
+from sceneloom.providers.catalogue import Kind
 from sceneloom.providers.services import Service
 
 
@@ -119,16 +120,18 @@ class TaskEmulation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallEmulation:
-    """A service that makes a picture or speech in one call."""
+    """A service that makes a picture or speech, or times the words of speech, in one call."""
 
     service: Service
-    kind: JobKind
+    kind: Kind
     model: str
     resolution: str = ""
     voice: str = ""
     submit: str
     made: Callable[[Seen], Reply]
     """The answer to an order."""
+    others: Mapping[str, Callable[[Seen], Reply]] = field(default_factory=dict[str, Any])
+    """Further paths that are read after an order; `*` stands for any letters."""
     unusable: Sequence[Reply] = ()
     """Answers of success that hold no output."""
     refusals: Sequence[Refusal]

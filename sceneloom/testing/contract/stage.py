@@ -105,7 +105,10 @@ class Stage:
             self.orders.append(seen)
             return self.on_submit(seen)
         self.questions.append(seen)
-        return self._answer(self.emulation, seen) if isinstance(self.emulation, TaskEmulation) else Reply(404)
+        if isinstance(self.emulation, TaskEmulation):
+            return self._answer(self.emulation, seen)
+        found = (say for path, say in self.emulation.others.items() if fnmatch.fnmatchcase(seen.path, path))
+        return next(found, lambda _: Reply(404))(seen)
 
     def _answer(self, emulation: TaskEmulation, seen: Seen) -> Reply:
         known = {task.task_id for task in self.accepted}
