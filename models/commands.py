@@ -34,7 +34,7 @@ class CancelProject(_ProjectCommand):
 
 
 class Changes(Value):
-    """What a retry changes of the request: of the scene named, or without one of the whole project."""
+    """What a retry changes of the request: of the scene named, which alone is retried, or of the whole."""
 
     scene_id: str | None = None
     prompt: str | None = None

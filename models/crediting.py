@@ -22,7 +22,7 @@ from models.credit_messages import (
     SettleCredits,
 )
 from models.events import CreditsRequested, Event, ProjectFailed, RenderRequested, ScenesRequested
-from models.lifecycle import ProjectState, SceneStatus
+from models.lifecycle import ProjectState
 from models.money import micros
 from models.project import Project, Reservation
 from models.scene import Scene, wants_of
@@ -34,7 +34,7 @@ def missing_cost(project: Project, offer_for: Callable[[Want], Offer]) -> float:
     return sum(
         offer_for(want).cost_usd
         for scene, asked in zip(project.scenes, project.request.scenes, strict=True)
-        if scene.status is not SceneStatus.COMPLETED
+        if scene in project.wanted
         for want in wants_of(asked, project.request)
         if not _has(scene, want.kind)
     )

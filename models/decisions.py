@@ -80,7 +80,8 @@ def decide(
             resumption = facts.taken_up(
                 project, "retry", message.command_id, now, kept=project.tally, changed=request is not None
             )
-            told = project.model_copy(update={"request": request or project.request})
+            retried = message.changes.scene_id if message.changes else None
+            told = project.model_copy(update={"request": request or project.request, "retried": retried})
             event = facts.resumed(told, resumption)
             after = project.evolve(event)
             return event, facts.work_requested(after, facts.next_moment(after, now))

@@ -158,6 +158,8 @@ class ProjectResumed(_ProjectEvent):
     kept: Tally
     request: ProjectRequest | None = None
     """The request from here on, where the retry changed it."""
+    scene_id: str | None = None
+    """The one scene that the retry is for, where it named one."""
 
     def _distinction(self) -> tuple[object, ...]:
         return (self.command_id,)

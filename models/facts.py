@@ -20,7 +20,7 @@ from models.events import (
     ScenesRequested,
 )
 from models.identifiers import CREDITS
-from models.lifecycle import JobStatus, SceneStatus, SubmitState
+from models.lifecycle import JobStatus, SubmitState
 from models.messages import message_for
 from models.project import Project, Reservation, Resumption
 from models.scene import Answer, Scene
@@ -36,11 +36,11 @@ def accepted(project: Project) -> ProjectAccepted:
 
 
 def work_requested(project: Project, moment: Moment) -> ScenesRequested | RenderRequested:
-    """Tell which work was handed out: every scene that is not there, or else the film."""
-    missing = tuple(s.scene_id for s in project.scenes if s.status is not SceneStatus.COMPLETED)
-    if missing:
+    """Tell which work was handed out: every scene that is wanted, or else the film."""
+    wanted = tuple(scene.scene_id for scene in project.wanted)
+    if wanted:
         return ScenesRequested(
-            project_id=project.project_id, version=moment.version, occurred_at=moment.at, scene_ids=missing
+            project_id=project.project_id, version=moment.version, occurred_at=moment.at, scene_ids=wanted
         )
     return RenderRequested(project_id=project.project_id, version=moment.version, occurred_at=moment.at)
 
@@ -160,6 +160,7 @@ def resumed(project: Project, resumption: Resumption) -> ProjectResumed:
         command_id=resumption.command_id,
         kept=resumption.kept,
         request=project.request if resumption.changed else None,
+        scene_id=project.retried if resumption.reason == "retry" else None,
     )
 
 

@@ -75,6 +75,8 @@ class Project(Value):
     finished: Moment | None = None
     resumed: Resumption | None = None
     reservation: Reservation | None = None
+    retried: str | None = None
+    """The one scene that the last retry was for, where it named one."""
     cancelled_at: Receipt | None = None
     """The receipt at the moment of the cancellation; the one of today may count more."""
     carried_out: tuple[str, ...] = ()
@@ -145,7 +147,15 @@ class Project(Value):
                 target = ProjectState.GENERATING_SCENES if event.reason == "retry" else self.state
                 known = (*self.carried_out, event.command_id)[-_REMEMBERED:]
                 project = self._enter(target).rewritten(event.request or self.request)
-                return project.model_copy(update={"resumed": resumed, "finished": None, "carried_out": known})
+                retried = event.scene_id if event.reason == "retry" else self.retried
+                return project.model_copy(
+                    update={
+                        "resumed": resumed,
+                        "finished": None,
+                        "carried_out": known,
+                        "retried": retried,
+                    }
+                )
             case ProjectCompleted():
                 return self._end(ProjectState.COMPLETED, moment).with_parts(self.film.finish(event, moment))
             case ProjectFailed() if event.scene_id == FILM:
@@ -204,6 +214,12 @@ class Project(Value):
                 )
             case _:
                 return ()
+
+    @property
+    def wanted(self) -> tuple[Scene, ...]:
+        """The scenes that are to be made: the one that a retry named, while it is missing, or all missing."""
+        missing = tuple(scene for scene in self.scenes if scene.status is not SceneStatus.COMPLETED)
+        return tuple(scene for scene in missing if scene.scene_id == self.retried) or missing
 
     @property
     def is_open(self) -> bool:

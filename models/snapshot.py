@@ -84,7 +84,7 @@ def _scene(scene: Scene, project: Project) -> SceneSnapshot:
         captions_url=scene.assets.captions_url,
         seconds=scene.assets.seconds,
         progress=scene.progress,
-        delayed=_waits(scene),
+        delayed=_waits(scene) and project.is_open,
         questions=scene.open_questions if project.is_open else (),
         error_code=scene.error_code,
         message=_scene_message(scene, project),
@@ -93,10 +93,10 @@ def _scene(scene: Scene, project: Project) -> SceneSnapshot:
 
 def _scene_message(scene: Scene, project: Project) -> str:
     language = project.request.language
-    if project.state is ProjectState.CANCELLED and scene.status is not SceneStatus.COMPLETED:
-        return message_for(project.state, language)
     if scene.error_code is not None:
         return message_for(scene.error_code, language)
+    if project.state is ProjectState.CANCELLED and scene.status is not SceneStatus.COMPLETED:
+        return message_for(project.state, language)
     if project.is_open and scene.open_questions:
         return message_for(SubmitState.NEEDS_CONFIRMATION, language)
     return message_for(JobStatus.DELAYED if _waits(scene) else scene.status, language)

@@ -23,7 +23,7 @@ def retry(
     project: options.Project,
     *,
     scene: Annotated[
-        int | None, typer.Option("--scene", metavar="N", min=1, help="The missing scene to change, from 1.")
+        int | None, typer.Option("--scene", metavar="N", min=1, help="Retry only this scene, counted from 1.")
     ] = None,
     prompt: Annotated[
         str | None, typer.Option("--prompt", metavar="TEXT", help="What that scene shows instead.")
@@ -49,8 +49,8 @@ def retry(
 ) -> None:
     """Take a failed project up again.
 
-    What is finished is kept; only what is missing is made, and bought: also what was given up because nobody
-    knew whether it had been accepted. A scene that is missing may be changed before.
+    What is finished is kept; all that is missing is made, and bought: also what was given up because nobody
+    knew whether it had been accepted. With --scene it is only that scene, in other words if you like.
 
     \b
     Examples:
@@ -65,8 +65,6 @@ def retry(
         raise Stop("--prompt and --narration go with --scene", Outcome.INVALID)
     chosen = _chosen(provider or [])
     given = (prompt, narration, max_cost, *chosen)
-    if scene is not None and all(each is None for each in given):
-        raise Stop("--scene goes with --prompt, --narration or --provider", Outcome.INVALID)
     changes = Changes(
         scene_id=None if scene is None else scene_id(scene),
         prompt=prompt,
@@ -77,7 +75,7 @@ def retry(
     command = RetryProject(
         project_id=project,
         command_id=str(uuid.uuid4()),
-        changes=changes if any(each is not None for each in given) else None,
+        changes=changes if scene is not None or any(each is not None for each in given) else None,
     )
     _carry_out(command, broker, topic_prefix, as_json=as_json)
 
@@ -149,6 +147,7 @@ def cancel(
 
     command = CancelProject(project_id=project, command_id=str(uuid.uuid4()))
     _carry_out(command, broker, topic_prefix, as_json=as_json)
+    console.note("calls that are under way may still change the receipt: see `sceneloom status`")
 
 
 def _chosen(given: list[str]) -> dict[str, str]:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from models.commands import ApproveResend, CancelProject, ProjectCommand, SubmitProject
-from models.events import ProjectRejected
+from models.commands import ApproveResend, CancelProject, ProjectCommand, RetryProject, SubmitProject
+from models.events import CommandRefused, ProjectRejected
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
 from sceneloom.cli.outcomes import Outcome, Stop
@@ -56,7 +56,7 @@ async def follow(
         waiting = asyncio.get_running_loop().call_later(
             _PATIENCE_SECONDS,
             hint or (lambda _text: None),
-            "no answer yet; is a worker running? `sceneloom worker`",
+            "no news for a while; is a worker running? `sceneloom lag` tells",
         )
         try:
             async for record in reader.news():
@@ -133,8 +133,21 @@ def refuse(refusal: Refusal | None, command: ProjectCommand | None) -> None:
         return
     if isinstance(refusal, ProjectRejected):
         raise Stop(f"the request was refused:\n{_listed(refusal)}", Outcome.INVALID)
-    advice = "; choose another with --project-id" if refusal.rule == "project_exists" else ""
-    raise Stop(f"{refusal.message}{advice}", Outcome.FAILED)
+    raise Stop(f"{refusal.message}{_advice(refusal, command)}", Outcome.FAILED)
+
+
+def _advice(refusal: CommandRefused, command: ProjectCommand) -> str:
+    match refusal.rule, command:
+        case "project_exists", _:
+            return "; choose another with --project-id"
+        case "illegal_transition", RetryProject():
+            return (
+                "; only a failed project can be retried: watch an open one, and submit a cancelled one anew"
+            )
+        case "illegal_transition", CancelProject():
+            return "; it is over already"
+        case _:
+            return ""
 
 
 def watch_to_end(

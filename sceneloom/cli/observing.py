@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sceneloom.cli import options
+from sceneloom.cli import console, options
 from sceneloom.cli.outcomes import Outcome, Stop
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def lag(
       REWIND      the commits went back: messages are processed again
       RECREATED   committed past the end: the topic was deleted and made again
     \b
-    Exit code: 0 OK or UNDECIDED; 1 WARNING or worse; 3 the broker does not answer.
+    Exit code: 0 OK or UNDECIDED; 1 WARNING or worse, or open jobs and no worker; 3 no broker answers.
     \b
     Work that waits for a provider has no lag: the lines below the table tell of it.
     Lag is an upper bound: marks of transactions count, and are no messages.
@@ -75,7 +75,9 @@ def lag(
     from sceneloom.cli.lag_view import show
 
     show(report, as_json=as_json)
-    if report.group.verdict.is_trouble:
+    if report.is_abandoned:
+        console.warn("jobs are open, and no worker runs: start one with `sceneloom worker`")
+    if report.is_trouble:
         raise typer.Exit(Outcome.FAILED)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 from models.events import Receipt
 from models.lifecycle import ProjectState, SceneStatus
 from models.snapshot import ProjectSnapshot, SceneSnapshot
-from models.work import Question
+from models.work import JobKind, Question
 from sceneloom.cli import console
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ def state_words(state: ProjectState) -> str:
     return _STATES[state]
 
 
-def scene_words(scene: SceneSnapshot) -> str:
-    """Say in plain English how *scene* stands."""
+def scene_words(scene: SceneSnapshot, state: ProjectState) -> str:
+    """Say in plain English how *scene* of a project in *state* stands."""
+    if state is ProjectState.CANCELLED and scene.status in {SceneStatus.PENDING, SceneStatus.IN_PROGRESS}:
+        return "cancelled"
     if scene.questions:
         return "needs your decision"
     return "delayed" if scene.delayed else _STATUSES[scene.status]
@@ -79,9 +81,15 @@ def question_line(question: Question) -> str:
     """Say what is to be decided, and how."""
     return (
         f"nobody knows whether {question.provider} accepted the {question.job_id.rsplit('/', 1)[-1]} "
-        f"(${question.cost_usd:.2f}); look into its console, then `sceneloom approve {question.job_id}` "
-        f"before {question.until:%Y-%m-%d %H:%M} UTC"
+        f"(${question.cost_usd:.2f}). Look into its console, and before {question.until:%Y-%m-%d %H:%M} UTC: "
+        f"`sceneloom approve {question.job_id}` sends it again, and pays again if it was accepted; "
+        f"with `{_otherwise(question)} instead"
     )
+
+
+def _otherwise(question: Question) -> str:
+    adopt = "--task ID` goes on with what was accepted, with `" if question.kind is JobKind.CLIP else ""
+    return f"{adopt}--give-up` the scene fails"
 
 
 def scene_name(scene_id: str) -> str:
@@ -122,7 +130,8 @@ class Lines:
             if scene.status is SceneStatus.PENDING:
                 continue
             why = f": {scene.message}" if scene.error_code or scene.delayed else ""
-            yield f"  {scene_name(scene.scene_id)}: {scene_words(scene)}{_stepped(scene)}{why}"
+            stands = f"{scene_words(scene, snapshot.state)}{_stepped(scene)}"
+            yield f"  {scene_name(scene.scene_id)}: {stands}{why}"
             yield from (f"    {question_line(question)}" for question in scene.questions)
         if snapshot.state is ProjectState.RENDERING and snapshot.render_progress >= _STEP:
             yield f"  film: {_percent(snapshot.render_progress - snapshot.render_progress % _STEP)}"
@@ -177,7 +186,7 @@ def describe(snapshot: ProjectSnapshot) -> None:
     console.say(f"{state_words(snapshot.state)}. {snapshot.message}")
     for scene in snapshot.scenes:
         why = f": {scene.message}" if scene.error_code or scene.delayed else ""
-        console.say(f"  {scene_name(scene.scene_id)}: {scene_words(scene)}{why}")
+        console.say(f"  {scene_name(scene.scene_id)}: {scene_words(scene, snapshot.state)}{why}")
         for question in scene.questions:
             console.say(f"    {question_line(question)}")
     if snapshot.video_url:
@@ -198,7 +207,7 @@ def drawing(snapshot: ProjectSnapshot) -> "RenderableType":
     for scene in snapshot.scenes:
         done = 1.0 if scene.status is SceneStatus.COMPLETED else scene.progress
         waits = scene.delayed or bool(scene.questions)
-        words = Text(scene_words(scene), style="yellow" if waits else _STYLES[scene.status])
+        words = Text(scene_words(scene, snapshot.state), style="yellow" if waits else _STYLES[scene.status])
         bars.add_row(
             scene_name(scene.scene_id), ProgressBar(1.0, done, width=30), _percent(done).rjust(4), words
         )

@@ -72,6 +72,16 @@ class Report(Value):
     group: GroupReport
     work: WorkCounts | None
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether there is open work and nobody who does it: that has no lag."""
+        return not self.group.members and self.work is not None and self.work.oldest_seconds is not None
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether somebody must look."""
+        return self.group.verdict.is_trouble or self.is_abandoned
+
 
 class Histories:
     """What was observed of all partitions of one group."""

@@ -218,7 +218,7 @@ def test_watch_may_wait_for_a_project_that_is_not_there_yet(
     monkeypatch.setattr(following, "_PATIENCE_SECONDS", 0.05)
     shown = run("watch", "film", "--wait-for-it", "--timeout", "1")
     assert shown.exit_code == Outcome.TIMED_OUT
-    assert "no answer yet; is a worker running?" in shown.stdout
+    assert "no news for a while; is a worker running?" in shown.stdout
 
 
 def test_ctrl_c_only_stops_watching(settings: Settings) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from models import decisions, results
+from models import decisions, facts, results
 from models.checks import parse_request
 from models.commands import (
     ApproveResend,
@@ -489,3 +489,41 @@ def test_a_retry_in_other_words_forgets_what_was_made_for_the_old_ones() -> None
     assets = project.part(FIRST).assets
     assert assets.image_url is None
     assert assets.audio_url is not None
+
+
+def test_a_retry_of_one_scene_asks_for_that_scene_only_and_the_others_keep_their_fault() -> None:
+    before = told(submitted(), failed(FIRST), failed(SECOND))
+    changes = Changes(scene_id=SECOND)
+    retry = RetryProject(project_id="p1", command_id="c1", changes=changes)
+    events = decisions.decide(before, retry, now=LATER, request=parse_request(changed(before, changes)))
+
+    project = after(before, events)
+
+    assert isinstance(events[-1], ScenesRequested)
+    assert events[-1].scene_ids == (SECOND,)
+    assert decisions.recall(project, retry) == events
+    (*_, end) = decisions.decide(project, completed(SECOND, attempt=2), now=LATER)
+    assert isinstance(end, ProjectFailed)
+    assert end.scene_id == FIRST
+
+
+def test_after_a_retry_of_one_scene_those_that_never_began_are_made_before_the_film() -> None:
+    accepted, _ = decisions.submit("p1", parse_request(a_request(2)), now=START)
+    waiting = Project.begin(accepted).model_copy(update={"retried": FIRST})
+    begun = after(waiting, (facts.work_requested(waiting, facts.next_moment(waiting, LATER)),))
+    assert begun.part(SECOND).status is SceneStatus.PENDING
+
+    (_, asked) = decisions.decide(begun, completed(FIRST), now=LATER)
+
+    assert isinstance(asked, ScenesRequested)
+    assert asked.scene_ids == (SECOND,)
+
+
+def test_a_scene_that_failed_keeps_its_reason_when_the_project_is_cancelled() -> None:
+    project = told(submitted(), failed(FIRST), CancelProject(project_id="p1"))
+
+    first, second = snapshot(project).scenes
+
+    assert "content rules" in first.message
+    assert second.message == snapshot(project).message
+    assert not second.delayed
