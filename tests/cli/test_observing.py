@@ -94,11 +94,12 @@ def test_json_is_one_object_with_every_partition(run: Run, settings: Settings) -
     assert report["work"]["jobs"] == {"running": {"ark": 1}}
 
 
-def test_one_look_cannot_decide_and_is_no_alarm(run: Run, settings: Settings) -> None:
+def test_one_look_cannot_decide_but_sees_that_nobody_works(run: Run, settings: Settings) -> None:
     asyncio.run(fall_behind(settings))
     shown = run("lag", "--once")
-    assert shown.exit_code == Outcome.DONE
     assert "UNDECIDED, after 1 of 10 looks" in shown.stdout
+    assert shown.exit_code == Outcome.FAILED
+    assert "jobs are open, and no worker runs" in shown.stderr
 
 
 def test_requests_that_nobody_ever_read_are_exit_code_1(run: Run, settings: Settings) -> None:

@@ -16,6 +16,7 @@ from models.ports import TaskReport
 from models.work import Output, Source
 from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.assets.store import ObjectAssets, open_assets
+from sceneloom.workshop.single_flight import LOOK_SECONDS
 from sceneloom.workshop.supplier import Progress
 from tests.fakes import START, MovedClock
 from tests.floor import Floor, settle
@@ -452,6 +453,8 @@ async def test_a_lease_ends_with_its_job_also_right_after_a_rebalance() -> None:
     )
     await floor.agent.handle(failed, origin="o")
     floor.begin(second)
+    await settle(floor)  # it may look before the lease is released, which happens beside all else
+    clock.advance(LOOK_SECONDS)
     await settle(floor)
 
     assert maker.calls.count("submit") == 2
