@@ -12,6 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from models.job_events import JobEvent, JobSubmitted, JobSucceeded, PollNow
+from models.policy import EARLY
 from sceneloom.callbacks import Call
 from sceneloom.client import job_event_in
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
@@ -23,7 +24,7 @@ from tests.e2e.test_paid import clips, paying
 pytestmark = pytest.mark.kafka
 
 SECRET = SecretStr("only-the-worker-and-the-gateway-know")
-FIRST_POLL = timedelta(seconds=60)
+FIRST_POLL = timedelta(seconds=60) * (1 - EARLY)
 
 
 class Gateway:
@@ -143,6 +144,7 @@ async def test_a_signed_webhook_of_fal_does_the_same(
             "SCENELOOM_FAL_KEY": TEST_KEY,
             "SCENELOOM_FAL_URL": provider.url,
             "SCENELOOM_FAL_MODEL": "fal-ai/bytedance/seedance/v2/text-to-video",
+            "SCENELOOM_FAL_USD_PER_SECOND": "0.0375",
             "SCENELOOM_ALLOW_PRIVATE_DOWNLOADS": "true",
         }
         stage.start_worker(**at_fal, **gateway.settings)
