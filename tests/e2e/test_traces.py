@@ -99,7 +99,7 @@ async def test_the_trace_of_the_producer_is_followed(stage: Stage) -> None:
 
 
 async def test_a_project_whose_worker_was_killed_stays_one_trace(stage: Stage) -> None:
-    first = start(stage, HOUSE_SECONDS="3")
+    first = start(stage, HOUSE_SECONDS="600")
     await stage.submit("p1", a_request(1))
     await stage.until("p1", lambda snapshot: snapshot.state is ProjectState.GENERATING_SCENES)
     first.kill()
