@@ -31,10 +31,11 @@ from models.work import JobKind, Offer
 
 def missing_cost(project: Project, offer_for: Callable[[Want], Offer]) -> float:
     """Return what the assets that *project* does not have yet would cost, each bought once, in US dollars."""
+    wanted = {scene.scene_id for scene in project.wanted}
     return sum(
         offer_for(want).cost_usd
         for scene, asked in zip(project.scenes, project.request.scenes, strict=True)
-        if scene in project.wanted
+        if scene.scene_id in wanted
         for want in wants_of(asked, project.request)
         if not _has(scene, want.kind)
     )

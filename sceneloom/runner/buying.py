@@ -170,12 +170,13 @@ class Buying:
             await self._guarded(
                 job, self._submit(job) if self._workshop.is_task(job) else self._make(job, known)
             )
-        except NotAllowed:
-            return False  # its new owner looks for this call, and will not find it
-        except AssetStoreUnavailable:
+        except (NotAllowed, AssetStoreUnavailable) as unsent:
+            # Still announced, not made: should the partition come back untouched, it can be made after all.
             self._called.pop(job.job_id, None)
             self._intended.add(call_of(job))
-            raise
+            if isinstance(unsent, AssetStoreUnavailable):
+                raise
+            return False
         finally:
             self._paying.discard(job.job_id)
         return True

@@ -15,7 +15,7 @@ from models.ports import Absent
 from models.work import Offer
 from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.assets.store import ObjectAssets
-from sceneloom.providers.wire import MAY_BUY
+from sceneloom.providers.wire import MAY_BUY, NotAllowed
 from sceneloom.runner.runner import AGAIN_SECONDS
 from sceneloom.workshop.supplier import OutcomeUnknown
 from tests.fakes import START
@@ -75,6 +75,21 @@ async def test_the_last_thing_before_a_paid_request_is_to_ask_whether_it_is_stil
     await bench.run()
 
     assert asked == [False]
+
+
+async def test_a_call_that_was_withheld_is_made_when_its_partition_comes_back_untouched() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [NotAllowed("/tasks"), "task-1"]
+    written = await bench.announce(a_clip())
+    bench.runner.take(written)
+    await bench.run()
+    assert bench.told() == [SubmitIntended]
+
+    bench.runner.release()  # it went away, and nobody else has had it
+    bench.runner.take(written)
+    await bench.run()
+
+    assert bench.told() == [SubmitIntended, JobSubmitted]
 
 
 async def test_a_store_that_is_away_before_the_call_asks_nobody_and_the_call_is_made_later() -> None:
