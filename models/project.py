@@ -217,9 +217,11 @@ class Project(Value):
 
     @property
     def wanted(self) -> tuple[Scene, ...]:
-        """The scenes that are to be made: the one that a retry named, while it is missing, or all missing."""
+        """The scenes that are to be made: the one that a retry named and those never begun, or all missing."""
         missing = tuple(scene for scene in self.scenes if scene.status is not SceneStatus.COMPLETED)
-        return tuple(scene for scene in missing if scene.scene_id == self.retried) or missing
+        if all(scene.scene_id != self.retried for scene in missing):
+            return missing
+        return tuple(s for s in missing if s.scene_id == self.retried or s.status is SceneStatus.PENDING)
 
     @property
     def is_open(self) -> bool:

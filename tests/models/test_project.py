@@ -507,16 +507,14 @@ def test_a_retry_of_one_scene_asks_for_that_scene_only_and_the_others_keep_their
     assert end.scene_id == FIRST
 
 
-def test_after_a_retry_of_one_scene_those_that_never_began_are_made_before_the_film() -> None:
+def test_a_retry_of_one_scene_also_asks_for_those_that_never_began() -> None:
     accepted, _ = decisions.submit("p1", parse_request(a_request(2)), now=START)
     waiting = Project.begin(accepted).model_copy(update={"retried": FIRST})
-    begun = after(waiting, (facts.work_requested(waiting, facts.next_moment(waiting, LATER)),))
-    assert begun.part(SECOND).status is SceneStatus.PENDING
 
-    (_, asked) = decisions.decide(begun, completed(FIRST), now=LATER)
+    asked = facts.work_requested(waiting, facts.next_moment(waiting, LATER))
 
     assert isinstance(asked, ScenesRequested)
-    assert asked.scene_ids == (SECOND,)
+    assert asked.scene_ids == (FIRST, SECOND)
 
 
 def test_a_scene_that_failed_keeps_its_reason_when_the_project_is_cancelled() -> None:
