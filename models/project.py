@@ -217,7 +217,7 @@ class Project(Value):
 
     @property
     def wanted(self) -> tuple[Scene, ...]:
-        """The scenes that are to be made: the one that a retry named and those never begun, or all missing."""
+        """The scenes that are to be made: one that a retry named and those never begun, or all missing."""
         missing = tuple(scene for scene in self.scenes if scene.status is not SceneStatus.COMPLETED)
         if all(scene.scene_id != self.retried for scene in missing):
             return missing
