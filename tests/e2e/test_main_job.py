@@ -21,7 +21,7 @@ from sceneloom.topics import (
     partition_of,
     topic_name,
 )
-from tests.e2e.conftest import Stage, header
+from tests.e2e.stage import Stage, header
 from tests.fakes import a_request
 
 pytestmark = pytest.mark.kafka

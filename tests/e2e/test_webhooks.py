@@ -17,7 +17,7 @@ from sceneloom.callbacks import Call
 from sceneloom.client import job_event_in
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
 from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS
-from tests.e2e.conftest import Stage
+from tests.e2e.stage import Stage
 from tests.e2e.test_main_job import is_completed
 from tests.e2e.test_paid import clips, paying
 
