@@ -41,16 +41,21 @@ class Stage:
             **more,
         }
 
-    def start_worker(self, module: str = "tests.e2e.house", **house: str) -> subprocess.Popen[bytes]:
+    def start_worker(
+        self, module: str = "tests.e2e.house", *, folder: str = "", **house: str
+    ) -> subprocess.Popen[bytes]:
+        """Start a worker with a fresh folder for its data, or with the one that is named."""
         number = self.started
         self.started += 1
         environment = self.environment(
-            SCENELOOM_DATA_FOLDER=str(self.folder / f"worker-{number}"),
-            SCENELOOM_ASSETS=str(self.folder / "assets"),
-            SCENELOOM_SESSION_SECONDS="6",
-            SCENELOOM_COMMIT_SECONDS="0.5",
-            HOUSE_LEDGER=str(self.folder / "ledger.txt"),
-            **house,
+            **{
+                "SCENELOOM_DATA_FOLDER": str(self.folder / (folder or f"worker-{number}")),
+                "SCENELOOM_ASSETS": str(self.folder / "assets"),
+                "SCENELOOM_SESSION_SECONDS": "6",
+                "SCENELOOM_COMMIT_SECONDS": "0.5",
+                "HOUSE_LEDGER": str(self.folder / "ledger.txt"),
+            }
+            | house
         )
         with (self.folder / f"worker-{number}.log").open("wb") as log:
             worker = subprocess.Popen([sys.executable, "-m", module], env=environment, stdout=log, stderr=log)
