@@ -19,9 +19,9 @@ from models.ports import AssetStore, Clock
 from models.work import ImageRequest, Offer, Output
 from sceneloom.app import create_app, run
 from sceneloom.assets.store import open_assets
+from sceneloom.clock import SystemClock
 from sceneloom.outside import (
     Outside,
-    SystemClock,
     create_admission,
     credit_ledger,
     fallback_providers,

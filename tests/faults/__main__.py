@@ -87,7 +87,9 @@ async def _play(ground: Ground, chosen: Scenario, asked: argparse.Namespace) -> 
         if faults:
             result.ok = False
             _say(f"   seed {seed}: " + "\n            ".join(faults))
-            _say(f"   again: make faults SCENARIO={chosen.number} SEED={seed}; logs in {_FOLDER / folder.name}")
+            _say(
+                f"   again: make faults SCENARIO={chosen.number} SEED={seed}; logs in {_FOLDER / folder.name}"
+            )
         else:
             shutil.rmtree(folder, ignore_errors=True)
     result.figures["seconds"] = round(time.monotonic() - begun, 1)

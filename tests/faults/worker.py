@@ -5,6 +5,7 @@ FAULT_POINT, FAULT_HIT   kill -9 itself at this point, when it comes there for t
 FAULT_WITHOUT            the protection that is taken away (tests.faults.unprotected)
 FAULT_POLLS              seconds between polls of a paid task, instead of the provider's schedule
 FAULT_CLOCK              a file that holds by how many seconds the clock is wrong
+FAULT_READ_SECONDS       how long an answer of a provider may take
 FAULT_BLOCK              how many seconds SIGUSR1 blocks the event loop for
 """
 
@@ -14,17 +15,21 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+
+import httpx
 
 from models.job_events import JobSubmitted, JobSucceeded, SubmitIntended
 from models.lifecycle import SubmitState
 from models.snapshot import ProjectSnapshot
 from sceneloom.app import create_app, run
+from sceneloom.clock import SystemClock
 from sceneloom.delivery import Delivery, DurableTable
-from sceneloom.outside import Outside, SystemClock
+from sceneloom.outside import Outside
+from sceneloom.providers.wire import Patience
 from sceneloom.publisher import TopicPublisher
 from sceneloom.runner.journal import Journal
 from sceneloom.safe_consumer import SafeConsumer
@@ -125,17 +130,14 @@ POINTS: Final[Mapping[str, Callable[[Death], None]]] = MappingProxyType(
 """Where a worker can be made to die; while the provider works on a call, it is killed from outside."""
 
 
-class WrongClock:
-    """The wall clock, wrong by as many seconds as a file says."""
+def _wrong_by(file: Path) -> Callable[[], datetime]:
+    """Return a wall clock that is wrong by as many seconds as *file* says."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._right = SystemClock()
+    def wall() -> datetime:
+        wrong = float(file.read_text()) if file.exists() else 0.0
+        return datetime.now(UTC) + timedelta(seconds=wrong)  # noqa: TID251 -- this is the wall
 
-    def now(self) -> datetime:
-        """Return the time that this clock shows."""
-        wrong = float(self._file.read_text()) if self._file.exists() else 0.0
-        return self._right.now() + timedelta(seconds=wrong)
+    return wall
 
 
 def outside(settings: Settings) -> Outside:
@@ -144,8 +146,10 @@ def outside(settings: Settings) -> Outside:
     polls = os.environ.get("FAULT_POLLS")
     return house.outside(
         settings,
-        clock=WrongClock(Path(file)) if file else SystemClock(),
-        polls=(float(polls),) * 10_000 if polls else (),
+        clock=SystemClock(wall=_wrong_by(Path(file))) if file else None,
+        polls=tuple(float(step) for step in polls.split(",")) * int(os.environ.get("FAULT_REPEATS", "10000"))
+        if polls
+        else (),
     )
 
 
@@ -158,6 +162,8 @@ if __name__ == "__main__":
         signal.signal(signal.SIGUSR1, _block)
     if without := os.environ.get("FAULT_WITHOUT"):
         PROTECTIONS[without]()
+    if seconds := os.environ.get("FAULT_READ_SECONDS"):
+        setattr(Patience, "timeout", property(lambda _: httpx.Timeout(float(seconds))))  # noqa: B010 -- see above
     if point := os.environ.get("FAULT_POINT"):
         POINTS[point](Death(int(os.environ.get("FAULT_HIT", "1"))))
     chosen = Settings()
