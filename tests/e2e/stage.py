@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 from aiokafka import AIOKafkaProducer, ConsumerRecord
@@ -21,6 +21,24 @@ from tests.e2e.house import Ledger
 PATIENCE_SECONDS: Final = 120.0
 
 
+class RunningWorker(Protocol):
+    """A process of a worker."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal; None while the worker runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code. Raises `subprocess.TimeoutExpired`."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send a signal."""
+
+    def kill(self) -> None:
+        """End the worker as kill -9 does."""
+
+
 class Stage:
     """The system under test, as a producer, a consumer and an operator see it."""
 
@@ -28,7 +46,7 @@ class Stage:
         self.settings = settings
         self.folder = folder
         self.ledger = Ledger(folder / "ledger.txt")
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[RunningWorker] = []
         self.started = 0
 
     def environment(self, **more: str) -> dict[str, str]:
@@ -45,22 +63,24 @@ class Stage:
         self, module: str = "tests.e2e.house", *, folder: str = "", **house: str
     ) -> subprocess.Popen[bytes]:
         """Start a worker with a fresh folder for its data, or with the one that is named."""
-        number = self.started
-        self.started += 1
-        environment = self.environment(
-            **{
-                "SCENELOOM_DATA_FOLDER": str(self.folder / (folder or f"worker-{number}")),
-                "SCENELOOM_ASSETS": str(self.folder / "assets"),
-                "SCENELOOM_SESSION_SECONDS": "6",
-                "SCENELOOM_COMMIT_SECONDS": "0.5",
-                "HOUSE_LEDGER": str(self.folder / "ledger.txt"),
-            }
-            | house
-        )
-        with (self.folder / f"worker-{number}.log").open("wb") as log:
+        environment, log_file = self.next_worker(folder, **house)
+        with log_file.open("wb") as log:
             worker = subprocess.Popen([sys.executable, "-m", module], env=environment, stdout=log, stderr=log)
         self.workers.append(worker)
         return worker
+
+    def next_worker(self, folder: str = "", **house: str) -> tuple[dict[str, str], Path]:
+        """Return the environment of the next worker, and the file for its log."""
+        number = self.started
+        self.started += 1
+        usual = {
+            "SCENELOOM_DATA_FOLDER": str(self.folder / (folder or f"worker-{number}")),
+            "SCENELOOM_ASSETS": str(self.folder / "assets"),
+            "SCENELOOM_SESSION_SECONDS": "6",
+            "SCENELOOM_COMMIT_SECONDS": "0.5",
+            "HOUSE_LEDGER": str(self.folder / "ledger.txt"),
+        }
+        return self.environment(**usual | house), self.folder / f"worker-{number}.log"
 
     def log(self, number: int = 0) -> str:
         return (self.folder / f"worker-{number}.log").read_text(errors="replace")

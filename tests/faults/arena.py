@@ -5,7 +5,6 @@ import contextlib
 import random
 import re
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,8 +17,9 @@ from sceneloom.settings import Settings
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
 from sceneloom.topic_admin import ensure_topics
 from sceneloom.topics import PROJECT_REQUESTS, topic_specs
-from tests.e2e.stage import Stage
+from tests.e2e.stage import RunningWorker, Stage
 from tests.faults import judge
+from tests.faults.forked import ForkedWorker
 from tests.faults.ground import Ground, WiredKafka
 from tests.faults.witness import Witness
 
@@ -29,7 +29,6 @@ SETTLING_SECONDS: Final = 90.0
 """I5: so long a system may take to end all work, after the last fault."""
 PARTITIONS: Final = 4
 SESSION_SECONDS: Final = 4.0
-FAULT_MODULE: Final = "tests.faults.worker"
 
 
 class Arena(Stage):
@@ -50,21 +49,22 @@ class Arena(Stage):
         self.restarts = 0
         self.expected_letters = 0
         self.retries = 0
-        self._kept: dict[str, tuple[subprocess.Popen[bytes], dict[str, str]]] = {}
+        self._kept: dict[str, tuple[ForkedWorker, dict[str, str]]] = {}
         self._supervisor: asyncio.Task[None] | None = None
         self.provider: FakeProvider
         self.witness: Witness
 
     # -- workers
 
-    def worker(self, slot: str = "", **more: str) -> subprocess.Popen[bytes]:
+    def worker(self, slot: str = "", **more: str) -> ForkedWorker:
         """Start a worker that buys clips at the provider; the workers of one *slot* share its folder."""
         slot = slot or f"slot-{self.started}"
-        started = self.start_worker(FAULT_MODULE, folder=slot, **self._environment(**more))
+        started = ForkedWorker(*self.next_worker(slot, **self._environment(**more)))
+        self.workers.append(started)
         self._kept.pop(slot, None)
         return started
 
-    def keep(self, slot: str, **more: str) -> subprocess.Popen[bytes]:
+    def keep(self, slot: str, **more: str) -> ForkedWorker:
         """Start a worker that is started again whenever it ends by itself, as a supervisor does."""
         started = self.worker(slot, **more)
         self._kept[slot] = started, more
@@ -98,7 +98,7 @@ class Arena(Stage):
             **more,
         }
 
-    def kill(self, worker: subprocess.Popen[bytes]) -> None:
+    def kill(self, worker: RunningWorker) -> None:
         """End *worker* as kill -9 does."""
         worker.kill()
         worker.wait()
@@ -114,7 +114,7 @@ class Arena(Stage):
         self._kept.clear()
         self.end()
 
-    async def died(self, worker: subprocess.Popen[bytes], *, seconds: float = SETTLING_SECONDS) -> bool:
+    async def died(self, worker: RunningWorker, *, seconds: float = SETTLING_SECONDS) -> bool:
         """Wait until *worker* has died at the point that it was given; False where it did not come there."""
         deadline = time.monotonic() + seconds
         while worker.poll() is None and time.monotonic() < deadline:  # noqa: ASYNC110 -- another process

@@ -157,14 +157,20 @@ def _block(*_: object) -> None:
     time.sleep(float(os.environ["FAULT_BLOCK"]))
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Work as the environment says; return the exit code."""
     if "FAULT_BLOCK" in os.environ:
         signal.signal(signal.SIGUSR1, _block)
     if without := os.environ.get("FAULT_WITHOUT"):
         PROTECTIONS[without]()
-    if seconds := os.environ.get("FAULT_READ_SECONDS"):
-        setattr(Patience, "timeout", property(lambda _: httpx.Timeout(float(seconds))))  # noqa: B010 -- see above
+    if "FAULT_READ_SECONDS" in os.environ:
+        short = httpx.Timeout(float(os.environ["FAULT_READ_SECONDS"]))
+        setattr(Patience, "timeout", property(lambda _: short))  # noqa: B010 -- see above
     if point := os.environ.get("FAULT_POINT"):
         POINTS[point](Death(int(os.environ.get("FAULT_HIT", "1"))))
-    chosen = Settings()
-    sys.exit(run(create_app(chosen, outside(chosen)), chosen))
+    settings = Settings()
+    return run(create_app(settings, outside(settings)), settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,11 +2,11 @@
 
 import asyncio
 import signal
-import subprocess
 
 from sceneloom.testing.fake_provider.ledger import Entry
 from sceneloom.testing.fake_provider.words import Operation
 from tests.faults.arena import Arena
+from tests.faults.forked import ForkedWorker
 from tests.faults.scenario import scenario
 from tests.faults.worker import POINTS
 
@@ -37,7 +37,7 @@ async def kill_at_each_point(arena: Arena) -> None:
     arena.require(reached == len(points), f"only {reached} of {len(points)} points were reached")
 
 
-def _kill_while_called(arena: Arena, worker: subprocess.Popen[bytes], *, accepted: bool) -> None:
+def _kill_while_called(arena: Arena, worker: ForkedWorker, *, accepted: bool) -> None:
     """Kill *worker* while the provider works on a submit, before it answers."""
 
     def listen(entry: Entry) -> None:

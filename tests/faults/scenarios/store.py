@@ -28,7 +28,7 @@ async def broken_folder(arena: Arena) -> None:
 
 
 def _has_taken_up(arena: Arena, first: int) -> bool:
-    """Tell whether a worker from number *first* on holds all partitions: one may end to be rid of a folder."""
+    """Tell whether a worker from number *first* on holds all partitions; one may have ended meanwhile."""
     wanted = f"held={arena.settings.partitions}"
     return any(wanted in arena.log(number) for number in range(first, arena.started))
 
