@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import dataclasses
 import json
+import logging
 import shutil
 import sys
 import time
@@ -38,6 +39,7 @@ class Result:
 def main() -> int:
     """Play the scenarios that were asked for."""
     asked = _arguments()
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # brokers and workers die here all the time
     chosen = [SCENARIOS[number] for number in (asked.scenario or sorted(SCENARIOS))]
     return asyncio.run(_play_all(chosen, asked))
 

@@ -21,6 +21,7 @@ class ForkedWorker:
     """One worker, with what its users need of `subprocess.Popen`."""
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+        log.touch()
         self._process = _FORKS.Process(target=_work, args=(dict(environment), log))
         self._process.start()
         self.pid = int(self._process.pid or 0)
