@@ -150,10 +150,9 @@ def _open(stage: Arena) -> int:
 
 
 def _say(soak: Soak, faults: list[str], folder: Path) -> None:
-    lines = [
-        f"{soak.kills} kills, {soak.rounds} rounds, {soak.projects} projects, {soak.accepted} accepted, "
-        f"${soak.billed_usd} billed, settled within {soak.settled_s:g} s"
-    ]
+    done = f"{soak.kills} kills, {soak.rounds} rounds, {soak.projects} projects"
+    paid = f"{soak.accepted} accepted, ${soak.billed_usd} billed"
+    lines = [f"{done}, {paid}, settled within {soak.settled_s:g} s"]
     lines += [f"   {fault}" for fault in faults] + [f"   logs in {folder}"] * bool(faults)
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
