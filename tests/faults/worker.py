@@ -37,7 +37,7 @@ from sceneloom.settings import Settings
 from sceneloom.topics import JOBS_TABLE
 from sceneloom.workshop.workshop import Workshop
 from tests.e2e import house
-from tests.faults.unprotected import PROTECTIONS
+from tests.faults.unprotected import take_away
 
 Matches = Callable[..., bool]
 
@@ -161,8 +161,7 @@ def main() -> int:
     """Work as the environment says; return the exit code."""
     if "FAULT_BLOCK" in os.environ:
         signal.signal(signal.SIGUSR1, _block)
-    if without := os.environ.get("FAULT_WITHOUT"):
-        PROTECTIONS[without]()
+    take_away()
     if "FAULT_READ_SECONDS" in os.environ:
         short = httpx.Timeout(float(os.environ["FAULT_READ_SECONDS"]))
         setattr(Patience, "timeout", property(lambda _: short))  # noqa: B010 -- see above

@@ -13,7 +13,9 @@ from tests.faults.worker import POINTS
 _RECEIVED, _ACCEPTED = "inside the POST", "accepted, unanswered"
 
 
-@scenario(1, "kill -9 at each point of a paid call")
+@scenario(
+    1, "kill -9 at each point of a paid call", without="an announced call is never made by another worker"
+)
 async def kill_at_each_point(arena: Arena) -> None:
     """Kill the worker at each point, in an order of this seed, with a new project for each."""
     points = [*POINTS, _RECEIVED, _ACCEPTED]
@@ -47,7 +49,12 @@ def _kill_while_called(arena: Arena, worker: ForkedWorker, *, accepted: bool) ->
     arena.provider.ledger.listen(listen)
 
 
-@scenario(2, "kill -9 of every worker, and a restart when polls are overdue", runs=2)
+@scenario(
+    2,
+    "kill -9 of every worker, and a restart when polls are overdue",
+    runs=2,
+    without="open work is taken over",
+)
 async def kill_all(arena: Arena) -> None:
     """Kill all workers in the middle; after the restart each overdue task is polled once and collected."""
     workers = [arena.worker(slot) for slot in "ab"]
@@ -68,7 +75,7 @@ async def kill_all(arena: Arena) -> None:
     arena.require(len(overdue) == len(set(overdue)), "an overdue task was polled more than once")
 
 
-@scenario(3, "a third of the workers restarted, again and again")
+@scenario(3, "a third of the workers restarted, again and again", without="open work is taken over")
 async def rolling(arena: Arena) -> None:
     """Restart one of three workers every few seconds, in good order or by kill -9, while projects come."""
     slots = ["a", "b", "c"]

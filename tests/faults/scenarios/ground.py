@@ -20,7 +20,9 @@ async def nothing_more(arena: Arena, names: list[str]) -> None:
     arena.require(len(arena.provider.ledger.accepted()) == accepted, "bought after the end")
 
 
-@scenario(4, "a worker frozen beyond its session, and woken", runs=2)
+@scenario(
+    4, "a worker frozen beyond its session, and woken", runs=2, without="a worker that stood still ends"
+)
 async def frozen(arena: Arena) -> None:
     """SIGSTOP one of two workers in the middle of its calls; it wakes when the peer has done its work."""
     zombie, peer = arena.worker("a"), arena.worker("b")
@@ -46,7 +48,7 @@ async def frozen(arena: Arena) -> None:
     await arena.ended(["after"])
 
 
-@scenario(5, "brokers bounced, in good order and by kill -9", nodes=3)
+@scenario(5, "brokers bounced, in good order and by kill -9", nodes=3, without="acknowledgements")
 async def bounced(arena: Arena) -> None:
     """Take each of three brokers away for a while, beneath two workers with work in flight."""
     for slot in "ab":
@@ -66,7 +68,9 @@ async def bounced(arena: Arena) -> None:
     arena.figures["brokers_bounced"] = len(nodes)
 
 
-@scenario(6, "the network between worker and broker cut: both ways, up, down", runs=3)
+@scenario(
+    6, "the network between worker and broker cut: both ways, up, down", runs=3, without="calls are announced"
+)
 async def cut_off(arena: Arena) -> None:
     """Cut one of two workers off; the peer ends all work meanwhile, and nothing changes when it is healed."""
     way = arena.random.choice(("up", "down")) if arena.seed % 3 else "both"
@@ -89,7 +93,7 @@ async def cut_off(arena: Arena) -> None:
         await arena.ended(["after"])
 
 
-@scenario(7, "a rebalance every few seconds, also during recovery")
+@scenario(7, "a rebalance every few seconds, also during recovery", without="open work is taken over")
 async def storm(arena: Arena) -> None:
     """Let a third worker come and go beside two that stay, while projects come."""
     for slot in "ab":
@@ -107,7 +111,7 @@ async def storm(arena: Arena) -> None:
     await arena.ended(arena.prompts.values())
 
 
-@scenario(8, "the event loop blocked for longer than a session")
+@scenario(8, "the event loop blocked for longer than a session", without="a worker that stood still ends")
 async def blocked(arena: Arena) -> None:
     """Block one of two workers; it ends with a line that says why, and its supervisor starts it again."""
     stuck = arena.keep("stuck", FAULT_BLOCK="40")

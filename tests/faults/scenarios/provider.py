@@ -39,7 +39,11 @@ async def all_completed(arena: Arena, names: list[str]) -> None:
     arena.require(set(states.values()) == {ProjectState.COMPLETED}, f"not all completed: {states}")
 
 
-@scenario(9, "429 with and without Retry-After, and a burst of 503")
+@scenario(
+    9,
+    "429 with and without Retry-After, and a burst of 503",
+    without="a provider's limits and illness are heeded",
+)
 async def limited(arena: Arena) -> None:
     """Meet limits and an outage: the rate stays capped, waits are spread, and all is made in the end."""
     play(
@@ -62,7 +66,12 @@ async def limited(arena: Arena) -> None:
     arena.require(len(set(gaps)) > 1, "all waits are equal: nothing spreads them")
 
 
-@scenario(10, "an answer lost after the job was accepted: read timeout, disconnect, half a body", runs=2)
+@scenario(
+    10,
+    "an answer lost after the job was accepted: read timeout, disconnect, half a body",
+    runs=2,
+    without="an unclear outcome is not repeated",
+)
 async def lost_answers(arena: Arena) -> None:
     """Lose the answers of three orders in three ways: each is found in the list, none is sent again."""
     play(
@@ -78,7 +87,11 @@ async def lost_answers(arena: Arena) -> None:
     arena.require(len(submits(arena)) == 6, f"{len(submits(arena))} orders for 6 clips")
 
 
-@scenario(11, "the provider's list lags and fails while a lost job is looked for")
+@scenario(
+    11,
+    "the provider's list lags and fails while a lost job is looked for",
+    without="a list has time to show a task",
+)
 async def list_lags(arena: Arena) -> None:
     """Hide a lost job from the list for a while, and let the list fail: nobody orders again too early."""
     play(
@@ -95,7 +108,7 @@ async def list_lags(arena: Arena) -> None:
     arena.require(set(accepted.values()) == {1}, f"accepted: {dict(accepted)}")
 
 
-@scenario(12, "a status that goes backwards, answers 404, or never ends")
+@scenario(12, "a status that goes backwards, answers 404, or never ends", without="tasks have a deadline")
 async def odd_statuses(arena: Arena) -> None:
     """Meet three tasks that mislead; the one that never ends is told as delayed, and given up in the end."""
     back = [{"status": word, "seconds": 1} for word in ("running", "queued", "running", "queued")]
@@ -123,7 +136,11 @@ def _delayed(arena: Arena, name: str) -> bool:
     return any(scene.delayed for each in arena.witness.snapshots[name] for scene in each.scenes)
 
 
-@scenario(13, "a job that goes on at the provider after its project was cancelled")
+@scenario(
+    13,
+    "a job that goes on at the provider after its project was cancelled",
+    without="cancelled jobs are wound up",
+)
 async def cancelled(arena: Arena) -> None:
     """Cancel a project whose tasks run and cannot be taken back: what they cost stands in the receipt."""
     play(arena, running=8)
@@ -141,7 +158,7 @@ async def cancelled(arena: Arena) -> None:
     arena.figures["orphaned_usd"] = orphans.receipt.spent_usd if orphans else 0.0
 
 
-@scenario(16, "the wall clock set by an hour, forwards and backwards")
+@scenario(16, "the wall clock set by an hour, forwards and backwards", without="a clock that follows slowly")
 async def clock_jumps(arena: Arena) -> None:
     """Set the clock of a worker twice while its tasks run: none is given up, none is asked without end."""
     clock = arena.folder / "clock"
