@@ -40,7 +40,7 @@ compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, rea
 
 SEED ?= 1
 faults: $(READY)  ## Try every way to die: make faults SCENARIO=4 SEED=7 repeats one
-	$(BIN)/python -m tests.faults $(if $(SCENARIO),--scenario $(SCENARIO)) --seed $(SEED) $(if $(RUNS),--runs $(RUNS))
+	$(BIN)/python -m tests.faults $(if $(SCENARIO),--scenario $(SCENARIO)) --seed $(SEED) $(if $(RUNS),--runs $(RUNS)) $(if $(UNPROTECTED),--unprotected)
 
 MINUTES ?= 30
 soak: $(READY)  ## Kill workers at random for MINUTES=30, and judge again and again
