@@ -107,7 +107,7 @@ async def _run(
             stage.without = chosen.without if unprotected else ""
             try:
                 await chosen.play(stage)
-                return stage.judge()
+                return await stage.judge()
             finally:
                 _add(result, stage)
     except AssertionError as error:

@@ -189,14 +189,21 @@ class Arena(Stage):
         if not right:
             raise AssertionError(otherwise)
 
-    def judge(self) -> list[str]:
-        """Return what is not as I1 to I4 want it."""
+    async def judge(self) -> list[str]:
+        """Return what is not as I1 to I4 want it, when all that is on its way to the witness is there."""
+        with contextlib.suppress(AssertionError):
+            await self.reach(lambda: not self._violations(), "no violation", seconds=10)
+        if retold := judge.retold(self.witness):
+            self.figures["retold"] = retold
+        ledger = self.provider.ledger
+        self.figures |= {"accepted": len(ledger.accepted()), "billed_usd": ledger.billed_usd()}
+        return self._violations()
+
+    def _violations(self) -> list[str]:
         found = list(judge.violations(self.witness, self.provider.ledger, self.prompts, retried=self.retries))
         if len(self.witness.letters) != self.expected_letters:
             letters = f"{len(self.witness.letters)} dead letters"
             found.append(f"{letters}, {self.expected_letters} were to be expected")
-        ledger = self.provider.ledger
-        self.figures |= {"accepted": len(ledger.accepted()), "billed_usd": ledger.billed_usd()}
         return found
 
 

@@ -34,7 +34,7 @@ def violations(
             continue
         yield from _bills(latest, ledger, own)
         yield from _ends(witness, latest, retried)
-        yield from _versions(witness.snapshots[project])
+        yield from _versions(witness, latest)
         yield from _scenes(witness, latest)
     yield from _intents(witness, ledger, prompts)
     strangers = {entry.prompt for entry in ledger.accepted()} - set(prompts)
@@ -67,17 +67,28 @@ def _ends(witness: Witness, latest: ProjectSnapshot, retried: int) -> Iterator[s
         yield f"I4: {name} is {latest.state}, and events say {sorted(ends.values())}"
 
 
-def _versions(snapshots: Iterable[ProjectSnapshot]) -> Iterator[str]:
-    """I3: a version comes after those before it, and tells one thing; each may come again."""
-    told: dict[int, ProjectSnapshot] = {}
-    newest = 0
-    for snapshot in snapshots:
-        before = told.setdefault(snapshot.version, snapshot)
-        if before != snapshot:
-            yield f"I3: {snapshot.project_id}: version {snapshot.version} was told in two ways"
-        elif before is snapshot and snapshot.version < newest:
-            yield f"I3: {snapshot.project_id}: version {snapshot.version} is new after {newest}"
-        newest = max(newest, snapshot.version)
+def _versions(witness: Witness, latest: ProjectSnapshot) -> Iterator[str]:
+    """I3 and I4: whoever drops what is not newer ends with what the row says, told in one way.
+
+    A worker that died or was cut off may have told a version whose row was lost; it is decided again then.
+    """
+    name = latest.project_id
+    row = witness.rows.get(name)
+    if row is None or row.version != latest.version or row.state != latest.state:
+        said = None if row is None else (row.version, row.state)
+        yield f"I4: {name} was told as {latest.version, latest.state}, and its row says {said}"
+    ways = {each for each in witness.snapshots[name] if each.version == latest.version}
+    if len(ways) > 1:
+        yield f"I3: {name}: its last version {latest.version} was told in {len(ways)} ways"
+
+
+def retold(witness: Witness) -> int:
+    """Count the versions that were told in more than one way."""
+    ways: dict[tuple[str, int], set[ProjectSnapshot]] = defaultdict(set)
+    for snapshots in witness.snapshots.values():
+        for each in snapshots:
+            ways[each.project_id, each.version].add(each)
+    return sum(len(each) - 1 for each in ways.values())
 
 
 def _scenes(witness: Witness, latest: ProjectSnapshot) -> Iterator[str]:

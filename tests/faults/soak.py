@@ -113,7 +113,7 @@ async def _round(soak: Soak, stage: Arena, workers: int) -> list[str]:
     finally:
         customers.cancel()
         soak.restarts += stage.restarts
-    faults = stage.judge()
+    faults = await stage.judge()
     soak.accepted += int(stage.figures["accepted"])
     soak.billed_usd = round(soak.billed_usd + stage.figures["billed_usd"], 2)
     soak.settled_s = max(soak.settled_s, stage.figures["settled_s"])

@@ -11,11 +11,20 @@ from aiokafka.errors import KafkaError
 
 from models.job_events import JobEvent
 from models.lifecycle import ProjectState
+from models.project import Project
 from models.snapshot import ProjectSnapshot
 from sceneloom.client import PublicEvent, event_in, job_event_in, snapshot_in
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import partition_counts
-from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS, PROJECT_EVENTS, PROJECT_STATES, topic_name
+from sceneloom.topics import (
+    DEAD_LETTERS,
+    JOB_EVENTS,
+    PROJECT_EVENTS,
+    PROJECT_STATES,
+    PROJECTS_TABLE,
+    changelog_name,
+    topic_name,
+)
 
 ENDED: Final = frozenset({ProjectState.COMPLETED, ProjectState.FAILED, ProjectState.CANCELLED})
 
@@ -27,6 +36,8 @@ class Witness:
         self._settings = settings
         self.snapshots: dict[str, list[ProjectSnapshot]] = defaultdict(list)
         """Of each project, in the order of the topic."""
+        self.rows: dict[str, Project] = {}
+        """The newest row of each project, as recovery reads the changelog."""
         self.events: dict[str, list[PublicEvent]] = defaultdict(list)
         self.job_events: list[JobEvent] = []
         self.letters: list[ConsumerRecord] = []
@@ -34,7 +45,8 @@ class Witness:
         self._reading: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        names = [topic_name(self._settings, topic) for topic in _TOPICS]
+        self._changelog = changelog_name(self._settings, PROJECTS_TABLE)
+        names = [*(topic_name(self._settings, topic) for topic in _TOPICS), self._changelog]
         counts = await partition_counts(self._settings, names)
         self._consumer = AIOKafkaConsumer(
             bootstrap_servers=",".join(self._settings.bootstrap),
@@ -84,12 +96,19 @@ class Witness:
     def _see(self, record: ConsumerRecord) -> None:
         if record.topic.endswith(DEAD_LETTERS):
             self.letters.append(record)
+        elif record.topic == self._changelog:
+            self._see_row(Project.model_validate_json(record.value))
         elif snapshot := snapshot_in(record):
             self.snapshots[snapshot.project_id].append(snapshot)
         elif event := event_in(record):
             self.events[event.project_id].append(event)
         elif job_event := job_event_in(record):
             self.job_events.append(job_event)
+
+    def _see_row(self, row: Project) -> None:
+        before = self.rows.get(row.project_id)
+        if before is None or row.version >= before.version:
+            self.rows[row.project_id] = row
 
 
 _TOPICS: Final = (PROJECT_STATES, PROJECT_EVENTS, JOB_EVENTS, DEAD_LETTERS)
