@@ -6,7 +6,7 @@ FAULT_WITHOUT            the protection that is taken away (tests.faults.unprote
 FAULT_POLLS              seconds between polls of a paid task, instead of the provider's schedule
 FAULT_CLOCK              a file that holds by how many seconds the clock is wrong
 FAULT_READ_SECONDS       how long an answer of a provider may take
-FAULT_BLOCK              how many seconds SIGUSR1 blocks the event loop for
+FAULT_BLOCK              how many seconds SIGALRM blocks the event loop for
 """
 
 import functools
@@ -160,7 +160,7 @@ def _block(*_: object) -> None:
 def main() -> int:
     """Work as the environment says; return the exit code."""
     if "FAULT_BLOCK" in os.environ:
-        signal.signal(signal.SIGUSR1, _block)
+        signal.signal(signal.SIGALRM, _block)
     take_away()
     if "FAULT_READ_SECONDS" in os.environ:
         short = httpx.Timeout(float(os.environ["FAULT_READ_SECONDS"]))

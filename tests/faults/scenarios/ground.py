@@ -120,7 +120,7 @@ async def blocked(arena: Arena) -> None:
     names = [f"p{number}" for number in range(6)]
     await arena.order(names, clips=2)
     await arena.accepted(arena.random.randint(1, 6))
-    stuck.send_signal(signal.SIGUSR1)
+    stuck.send_signal(signal.SIGALRM)
     await arena.ended(names)
     code = await asyncio.to_thread(stuck.wait, 60)
     arena.require(code == 70, f"the blocked worker ended with {code}")

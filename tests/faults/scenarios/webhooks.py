@@ -38,8 +38,8 @@ async def webhooks(arena: Arena) -> None:
         each.answer for each in arena.provider.deliveries if each.forged or _is_stale(each.task_id, arena)
     ]
     arena.require(set(answers) == {401}, f"lies were answered with {answers}")
-    hints = [event.job_id for event in arena.witness.job_events if isinstance(event, PollNow)]
-    arena.require(len(hints) <= 1, f"hints from {hints}, only one webhook was proven")
+    hints = {event.event_id: event.job_id for event in arena.witness.job_events if isinstance(event, PollNow)}
+    arena.require(len(hints) == 1, f"hints from {list(hints.values())}, only one webhook was proven")
     arena.figures |= {"lies": len(answers), "wrong_tokens": 20, "hints": len(hints)}
 
 
