@@ -29,6 +29,7 @@ SETTLING_SECONDS: Final = 90.0
 """I5: so long a system may take to end all work, after the last fault."""
 PARTITIONS: Final = 4
 SESSION_SECONDS: Final = 4.0
+COMMIT_SECONDS: Final = 0.5
 
 
 class Arena(Stage):
@@ -91,6 +92,7 @@ class Arena(Stage):
             "SCENELOOM_PAID_PER_MINUTE": "0",
             "SCENELOOM_LIST_GRACE_SECONDS": "4",
             "SCENELOOM_SESSION_SECONDS": str(SESSION_SECONDS),
+            "SCENELOOM_COMMIT_SECONDS": str(COMMIT_SECONDS),
             "SCENELOOM_STORE": "rocksdb",
             "SCENELOOM_STANDBYS": "1",
             "FAULT_POLLS": "0.5",

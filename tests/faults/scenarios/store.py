@@ -1,12 +1,17 @@
 """The disk fails: folders of tables that are gone or corrupt."""
 
+import asyncio
 import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.faults.arena import Arena
+from models.job_events import JobSubmitted
+from sceneloom.topics import JOBS_TABLE, changelog_name
+from tests.faults.arena import COMMIT_SECONDS, Arena
 from tests.faults.scenario import scenario
+from tests.faults.scenarios.provider import play
+from tests.faults.vanishing import backup, make_anew, put_back
 
 
 @scenario(17, "the folder of the tables deleted, and corrupt", runs=2)
@@ -46,3 +51,37 @@ def _spoil_current(tables: Path) -> None:
     """Let the store's first file point nowhere."""
     for file in tables.rglob("CURRENT"):
         file.write_bytes(b"MANIFEST-999999\n")
+
+
+@scenario(
+    18,
+    "a changelog deleted and made anew beneath open work, then restored",
+    without="changelogs must hold what was acknowledged",
+)
+async def lost_changelog(arena: Arena) -> None:
+    """Make the changelog of the jobs anew: workers stop loudly and buy nothing, until it is restored."""
+    topic = changelog_name(arena.settings, JOBS_TABLE)
+    names = [f"p{number}" for number in range(3)]
+    worker = arena.worker("only")
+    await arena.placed(0)
+    play(arena, running=5)
+    await arena.order(names, clips=2)
+    await arena.accepted(6)
+    await arena.reach(lambda: _known(arena) == 6, "all tasks are known")
+    await asyncio.sleep(3 * COMMIT_SECONDS)  # the notes go with commits, and a worker idles after them
+    arena.kill(worker)
+    kept = await backup(arena.settings, topic)
+    await make_anew(arena.settings, topic)
+    worker = arena.worker("only")
+    code = await asyncio.to_thread(worker.wait, 60)
+    arena.require(code == 70, f"a worker on a changelog without rows ended with {code}")
+    arena.require("has lost rows" in arena.log(1), "no line says that the changelog has lost rows")
+    arena.require(len(arena.provider.ledger.accepted()) == 6, "bought again after a changelog was lost")
+    await put_back(arena.settings, topic, kept)
+    arena.keep("only")
+    await arena.ended(names)
+    arena.figures["rows_restored"] = len(kept)
+
+
+def _known(arena: Arena) -> int:
+    return sum(isinstance(event, JobSubmitted) for event in arena.witness.job_events)
