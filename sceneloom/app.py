@@ -51,6 +51,7 @@ from sceneloom.topics import (
 )
 from sceneloom.tracing.hops import TracedQueue, traced
 from sceneloom.tracing.traces import Traces, project_of
+from sceneloom.watchdogs import watch
 from tables.credits import CreditTable
 from tables.credits import Row as CreditRow
 from tables.errands import ErrandTable
@@ -143,6 +144,13 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     async def take_custody() -> None:
         await app.add_runtime_dependency(custody)
 
+    watch(
+        app,
+        delivery=delivery,
+        # A loop that stood still for one session, and turns again, is ended by delivery.
+        loop_patience=2 * settings.session_seconds,
+        commit_patience=max(settings.stall_seconds, 10 * settings.commit_seconds),
+    )
     app.task(take_custody)
     app.task(_wake_carefully(delivery))
     return app

@@ -21,7 +21,7 @@ from faust.types import TP, EventT, StreamT
 from faust.types.tuples import FutureMessage, Message
 
 from sceneloom.dead_letters import Headers, headers_of, omitting
-from sceneloom.safe_consumer import SafeTransport
+from sceneloom.safe_consumer import SafeTransport, Standing
 
 _log = logging.getLogger(__name__)
 
@@ -239,6 +239,23 @@ class Delivery:
     def commits(self) -> int:
         """How often offsets were committed since the start."""
         return self._transport.consumer.commits if self._transport.consumer else 0
+
+    async def standing(self) -> Mapping[TP, Standing] | None:
+        """Return how the broker sees the partitions that have uncommitted messages.
+
+        None where that says nothing about this worker: it joins, rebalances, recovers or ends.
+        """
+        app, consumer = self._app, self._transport.consumer
+        rebalances = app.rebalancing_count
+        if consumer is None or not self._is_working(rebalances):
+            return None
+        found = await consumer.standing()
+        return found if self._is_working(rebalances) else None
+
+    def _is_working(self, rebalances: int) -> bool:
+        app = self._app
+        is_away = app.rebalancing or app.in_recovery or app.should_stop or self._broken
+        return bool(rebalances) and app.rebalancing_count == rebalances and not is_away
 
     @property
     def _broken(self) -> bool:

@@ -11,13 +11,24 @@ without a committed offset starts at its earliest one.
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import faust
 from faust.transport.consumer import ensure_TP
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from faust.types.tuples import ConsumerMessage
+
+from sceneloom.consumer_thread import SafeConsumerThread
+
+
+class Standing(NamedTuple):
+    """How the broker sees a partition that has messages beyond what is committed."""
+
+    committed: int | None
+    """The next offset to process; None where nothing was ever committed."""
+    end: int
+    """The offset after the last message."""
 
 
 class Acknowledgements(Protocol):
@@ -64,12 +75,31 @@ class SafeConsumer(driver.Consumer):
         self.commits = 0
         super().__init__(transport, **options)
 
+    def _new_consumer_thread(self) -> SafeConsumerThread:
+        return SafeConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
     @property
     def uncommitted(self) -> int:
         """How many offsets were handed out and are not committed."""
         return sum(
             max(0, last + 1 - (self._committed_offset[tp] or 0)) for tp, last in self._handed_out.items()
         )
+
+    async def standing(self) -> dict[TP, Standing]:
+        """Return how the broker sees those of our partitions that have messages beyond what is committed.
+
+        Markers of transactions also take offsets; they are no messages, and nobody commits them.
+        """
+        thread = cast("SafeConsumerThread", self._thread)
+        tps = [tp for tp in self.assignment() if self.app.topics.acks_enabled_for(tp.topic)]
+        commits, ends = await thread.committed(tps), await thread.highwaters(*tps)
+        positions = await thread.positions(tps)
+        found = {}
+        for tp in tps:
+            committed = commits[tp].offset if tp in commits else None
+            if self._handed_out.get(tp, -1) >= (committed or 0) or positions[tp] < ends[tp]:
+                found[tp] = Standing(committed, ends[tp])
+        return found
 
     async def perform_seek(self) -> None:
         """Go back to the committed offsets, and to the earliest one where nothing was ever committed.

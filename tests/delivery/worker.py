@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, EventT, StreamT
 
 from sceneloom.delivery import Delivery, app_settings
+from sceneloom.watchdogs import watch
 
 
 class Refused(Exception):
@@ -40,6 +42,9 @@ class Plan:
     explode_on: str = ""
     slow_seek: float = 0.0
     work_seconds: float = 0.0
+    hang_on: str = ""
+    block_on: str = ""
+    patience: float = 60.0
 
     @property
     def source(self) -> str:
@@ -89,12 +94,17 @@ def create_app(plan: Plan) -> faust.App:
         if number == explosive:
             raise RuntimeError("boom")
         await asyncio.sleep(plan.work_seconds)
+        if number == plan.hang_on:
+            await asyncio.Event().wait()
+        if number == plan.block_on:
+            time.sleep(3600)  # noqa: ASYNC251 -- what must never happen
         seen[number] += 1
         await delivery.send(plan.output, key=number, value=number.encode())
 
     async def count(stream: StreamT[Any]) -> None:
         await delivery.consume(stream, handle=handle, refused=(Refused,))
 
+    watch(app, delivery=delivery, loop_patience=plan.patience, commit_patience=plan.patience)
     app.agent(source, name=f"{plan.prefix}-count")(count)
     return app
 
