@@ -1,7 +1,9 @@
 """Faust's connection to the broker, with what it does not offer: the commits as the broker has them."""
 
 from collections.abc import Collection, Mapping
+from time import monotonic
 
+from aiokafka.errors import CommitFailedError
 from aiokafka.structs import OffsetAndMetadata
 from faust.transport.consumer import ensure_TP
 from faust.transport.drivers import aiokafka as driver
@@ -11,7 +13,27 @@ from faust.types import TP
 class SafeConsumerThread(driver.AIOKafkaConsumerThread):
     """Talks to the broker for a `SafeConsumer`, in a thread and a loop of its own."""
 
-    async def committed(self, tps: Collection[TP]) -> Mapping[TP, OffsetAndMetadata]:
+    async def commit(self, offsets: Mapping[TP, int], notes: Mapping[TP, str] | None = None) -> bool:
+        """Commit *offsets*, each with its note as metadata; False where the group has rebalanced meanwhile."""
+        return await self.call_thread(self._commit_noted, offsets, notes or {})  # type: ignore[no-any-return]
+
+    async def _commit_noted(self, offsets: Mapping[TP, int], notes: Mapping[TP, str]) -> bool:
+        assignment = self.assignment()
+        held = {tp: OffsetAndMetadata(at, notes.get(tp, "")) for tp, at in offsets.items() if tp in assignment}
+        if not held:
+            return False
+        self.tp_last_committed_at.update(dict.fromkeys(held, monotonic()))
+        try:
+            await self._ensure_consumer().commit(held)
+        except CommitFailedError:
+            return False
+        except Exception as exc:
+            self.log.exception("Committing raised exception: %r", exc)
+            await self.crash(exc)
+            return False
+        return True
+
+    async def commits(self, tps: Collection[TP]) -> Mapping[TP, OffsetAndMetadata]:
         """Return what the broker has as committed for *tps*; those without a commit are left out.
 
         A broker that is not, or not yet, the one to ask is asked again, never read as "nothing committed".

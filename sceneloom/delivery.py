@@ -20,6 +20,7 @@ from faust.exceptions import ProducerSendError
 from faust.types import TP, EventT, StreamT
 from faust.types.tuples import FutureMessage, Message
 
+from sceneloom.changelog_notes import ChangelogNotes
 from sceneloom.dead_letters import Headers, headers_of, omitting
 from sceneloom.safe_consumer import SafeTransport, Standing
 
@@ -83,9 +84,10 @@ class Delivery:
         self._app = app
         self._dead_letters = dead_letters
         self._in_flight: dict[asyncio.Future[Any], tuple[float, str]] = {}
+        self._notes = ChangelogNotes()
         self._crash: asyncio.Task[None] | None = None
         self._alive_at: float | None = None
-        self._transport = app.transport = SafeTransport(app, self)
+        self._transport = app.transport = SafeTransport(app, self, self._notes)
         app.task(self._end_when_late)
         app.task(self._tick)
 
@@ -264,6 +266,8 @@ class Delivery:
     def _settle(self, future: asyncio.Future[Any]) -> None:
         _, topic = self._in_flight.pop(future)
         error = asyncio.CancelledError() if future.cancelled() else future.exception()
+        if error is None and topic in self._app.tables.changelog_topics and (row := future.result()):
+            self._notes.acknowledged(TP(row.topic, row.partition), row.offset)
         if error is not None and self.failure is None:
             # At once, since somebody may be waiting for this very message to go on.
             self._give_up(f"a message to {topic} was not taken by the broker: {error!r}", error)

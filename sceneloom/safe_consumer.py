@@ -10,8 +10,9 @@ without a committed offset starts at its earliest one.
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
 import faust
 from faust.transport.consumer import ensure_TP
@@ -19,7 +20,16 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 
+from sceneloom.changelog_notes import ChangelogNotes
 from sceneloom.consumer_thread import SafeConsumerThread
+
+_OF_FAUST_S_PATIENCE: Final = 0.9
+_LOOKS: Final = 3
+"""How often a changelog is looked at before it counts as one that lost rows."""
+_LOOK_SECONDS: Final = 2.0
+_WHAT_TO_DO: Final = (
+    'restore the topic from a backup; docs/operations.md, "A changelog lost rows", says what else can be done'
+)
 
 
 class Standing(NamedTuple):
@@ -49,9 +59,10 @@ class Acknowledgements(Protocol):
 class SafeTransport(driver.Transport):
     """A transport of one app whose consumer is a `SafeConsumer`."""
 
-    def __init__(self, app: faust.App, acknowledgements: Acknowledgements) -> None:
+    def __init__(self, app: faust.App, acknowledgements: Acknowledgements, notes: ChangelogNotes) -> None:
         super().__init__(app.conf.broker_consumer, app)
         self.acknowledgements = acknowledgements
+        self.notes = notes
         self.consumer: SafeConsumer | None = None
 
     def create_consumer(self, callback: Any, **options: Any) -> "SafeConsumer":
@@ -65,18 +76,21 @@ class SafeConsumer(driver.Consumer):
 
     def __init__(self, transport: SafeTransport, **options: Any) -> None:
         self._acknowledgements = transport.acknowledgements
+        self._notes = transport.notes
         self._unfinished: defaultdict[TP, deque[int]] = defaultdict(deque)
         self._handed_out: dict[TP, int] = {}
         self._batch = asyncio.Lock()
         self._gate = asyncio.Event()
         self._gate.set()
-        self._seeking = False
-        self._ending: asyncio.Task[None] | None = None
         self.commits = 0
         super().__init__(transport, **options)
 
     def _new_consumer_thread(self) -> SafeConsumerThread:
         return SafeConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    @property
+    def _broker(self) -> SafeConsumerThread:
+        return cast("SafeConsumerThread", self._thread)
 
     @property
     def uncommitted(self) -> int:
@@ -90,9 +104,9 @@ class SafeConsumer(driver.Consumer):
 
         Markers of transactions also take offsets; they are no messages, and nobody commits them.
         """
-        thread = cast("SafeConsumerThread", self._thread)
+        thread = self._broker
         tps = [tp for tp in self.assignment() if self.app.topics.acks_enabled_for(tp.topic)]
-        commits, ends = await thread.committed(tps), await thread.highwaters(*tps)
+        commits, ends = await thread.commits(tps), await thread.highwaters(*tps)
         positions = await thread.positions(tps)
         found = {}
         for tp in tps:
@@ -107,18 +121,67 @@ class SafeConsumer(driver.Consumer):
         Nothing is handed out from here to `resume_flow`: Faust empties the streams' queues in between.
         The floor below which acks are ignored is set anew even after a refused commit.
         """
-        self._seeking = True
         self._gate.clear()
-        async with self._batch:
+        async with self._answered("where to go on after a rebalance"), self._batch:
             await self._go_back()
-        self._seeking = False
+
+    @asynccontextmanager
+    async def _answered(self, question: str) -> AsyncIterator[None]:
+        """End the worker where the broker does not answer *question* in time.
+
+        Faust asks for `broker_request_timeout` seconds, and then goes on without an answer: with a table that
+        was not read, or from anywhere.
+        """
+        try:
+            async with asyncio.timeout(self.app.conf.broker_request_timeout * _OF_FAUST_S_PATIENCE):
+                yield
+        except TimeoutError:
+            await self._end(f"the broker did not say in time {question}")
+
+    async def _end(self, reason: str) -> NoReturn:
+        await self._acknowledgements.fail(reason)
+        await asyncio.Event().wait()  # whoever waits for us must not go on while the worker ends
+        raise AssertionError("an event that nobody sets was set")
+
+    async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
+        """Return the offsets after the last messages; those of changelogs once all rows were found there."""
+        changelogs = [tp for tp in partitions if self._is_changelog_tp(tp)]
+        async with self._answered("where the changelogs end"):
+            for look in range(_LOOKS):
+                losses = await self._losses(changelogs) if changelogs else []
+                if not losses:
+                    return await super().highwaters(*partitions)
+                if look + 1 < _LOOKS:  # a leader that is new may not know yet what its followers have
+                    await asyncio.sleep(_LOOK_SECONDS)
+            await self._end(f"{'; '.join(losses)}; {_WHAT_TO_DO}")
+
+    async def _losses(self, changelogs: Sequence[TP]) -> list[str]:
+        partitions = {tp.partition for tp in changelogs}
+        sources = [TP(topic, n) for topic in sorted(self.app.topics.acking_topics) for n in sorted(partitions)]
+        # The notes first: another worker may write a row, and note it, while we ask.
+        commits = await self._broker.commits(sources)
+        self._notes.learn((tp.partition, commit.metadata) for tp, commit in commits.items())
+        begins, ends = await self._broker.earliest_offsets(*changelogs), await self._broker.highwaters(*changelogs)
+        tables = {table.changelog_topic_name: table for table in self.app.tables.values()}
+        on_disk = {tp: tables[tp.topic].persisted_offset(tp) for tp in changelogs}
+        return self._notes.losses(
+            {ensure_TP(tp): offset for tp, offset in begins.items()},
+            {ensure_TP(tp): offset for tp, offset in ends.items()},
+            {tp: offset for tp, offset in on_disk.items() if offset is not None},
+        )
+
+    async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
+        """Return the offsets of the first messages."""
+        async with self._answered("where the changelogs begin"):
+            return await super().earliest_offsets(*partitions)
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        """Go to the given offsets."""
+        async with self._answered("where the changelogs are read on"):
+            await super().seek_wait(partitions)
 
     def resume_flow(self) -> None:
-        """Let messages be handed out again, unless the seek before it did not come to its end."""
-        if self._seeking:  # Faust waits for it `broker_request_timeout` long, then goes on from anywhere
-            reason = "the broker did not say in time where to go on after a rebalance"
-            self._ending = asyncio.ensure_future(self._acknowledgements.fail(reason))
-            return
+        """Let messages be handed out again."""
         self._gate.set()
         super().resume_flow()
 
@@ -167,7 +230,6 @@ class SafeConsumer(driver.Consumer):
 
         Faust forgets first, so that all work since the last commit is done again after each rebalance.
         """
-        self._seeking = False
         self._active_partitions.difference_update(revoked)
         self._paused_partitions.difference_update(revoked)
         await self._on_partitions_revoked(revoked)
@@ -201,6 +263,9 @@ class SafeConsumer(driver.Consumer):
         # Faust looks for runs in this list; here it only says which partitions have news.
         self._acked[tp].clear()
         return None if last is None else last + 1
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        return await self._broker.commit(offsets, {tp: self._notes.note(tp.partition) for tp in offsets})
 
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:  # noqa: FBT001, FBT002 -- Faust's signature
         if not await self._acknowledgements.settled():

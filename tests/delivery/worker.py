@@ -45,6 +45,9 @@ class Plan:
     hang_on: str = ""
     block_on: str = ""
     patience: float = 60.0
+    store: str = "memory"
+    standbys: int = 0
+    data: str = ""
 
     @property
     def source(self) -> str:
@@ -77,7 +80,9 @@ def create_app(plan: Plan) -> faust.App:
         "broker_commit_interval": plan.commit_interval,
         "broker_session_timeout": 4.0 if plan.embedded else 6.0,  # the least that Kafka allows
         "producer_request_timeout": plan.request_timeout,
-        "datadir": f"{plan.folder}/worker-{os.getpid()}",
+        "datadir": plan.data or f"{plan.folder}/worker-{os.getpid()}",
+        "store": f"{plan.store}://",
+        "table_standby_replicas": plan.standbys,
         "topic_partitions": plan.partitions,
     }
     app = faust.App(plan.prefix, broker=plan.broker, **settings)
