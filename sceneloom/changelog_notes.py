@@ -57,11 +57,13 @@ class ChangelogNotes:
         ends: Mapping[TP, int],
         on_disk: Mapping[TP, int],
     ) -> list[str]:
-        """Compare with the changelogs as they are, and say which have lost rows; those that have not are noted.
+        """Compare with the changelogs as they are, and say which have lost rows; if none has, they are noted.
 
         *on_disk* is the offset up to which the table on the disk of this worker has rows.
         """
-        found = [line for tp in sorted(ends) if (line := self._loss(tp, begins[tp], ends[tp], on_disk.get(tp)))]
+        found = [
+            line for tp in sorted(ends) if (line := self._loss(tp, begins[tp], ends[tp], on_disk.get(tp)))
+        ]
         if not found:
             self.accept(begins, ends)
         return found
@@ -77,7 +79,9 @@ class ChangelogNotes:
         if known.last >= end:
             return f"{where}ends at offset {end}, though a row at offset {known.last} was acknowledged"
         if begin > known.begin:
-            return f"{where}begins at offset {begin} instead of {known.begin}, though nothing ever deletes there"
+            return (
+                f"{where}begins at offset {begin} instead of {known.begin}, though nothing ever deletes there"
+            )
         if on_disk is not None and on_disk >= end:
             return f"{where}ends at offset {end}, though the table on disk has rows to offset {on_disk}"
         return None
@@ -91,7 +95,7 @@ def write_note(extents: Mapping[str, Extent]) -> str:
 
 
 def read_note(note: str | None) -> dict[str, Extent]:
-    """Return the extents by changelog topic; none from a commit of somebody who notes nothing, or other things."""
+    """Return the extents by changelog topic; none from a commit of somebody who notes nothing or else."""
     try:
         changelogs = orjson.loads(note or "null")["changelogs"]
         return {str(topic): Extent(int(begin), int(last)) for topic, (begin, last) in changelogs.items()}

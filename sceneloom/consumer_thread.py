@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from time import monotonic
 
 from aiokafka.errors import CommitFailedError
-from aiokafka.structs import OffsetAndMetadata
+from aiokafka.structs import OffsetAndMetadata, TopicPartition
 from faust.transport.consumer import ensure_TP
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -14,21 +14,25 @@ class SafeConsumerThread(driver.AIOKafkaConsumerThread):
     """Talks to the broker for a `SafeConsumer`, in a thread and a loop of its own."""
 
     async def commit(self, offsets: Mapping[TP, int], notes: Mapping[TP, str] | None = None) -> bool:
-        """Commit *offsets*, each with its note as metadata; False where the group has rebalanced meanwhile."""
+        """Commit *offsets*, each with its note as metadata; False where the group has rebalanced."""
         return await self.call_thread(self._commit_noted, offsets, notes or {})  # type: ignore[no-any-return]
 
     async def _commit_noted(self, offsets: Mapping[TP, int], notes: Mapping[TP, str]) -> bool:
         assignment = self.assignment()
-        held = {tp: OffsetAndMetadata(at, notes.get(tp, "")) for tp, at in offsets.items() if tp in assignment}
+        held = {
+            TopicPartition(*tp): OffsetAndMetadata(at, notes.get(tp, ""))
+            for tp, at in offsets.items()
+            if tp in assignment
+        }
         if not held:
             return False
-        self.tp_last_committed_at.update(dict.fromkeys(held, monotonic()))
+        self.tp_last_committed_at.update(dict.fromkeys(offsets, monotonic()))
         try:
             await self._ensure_consumer().commit(held)
         except CommitFailedError:
             return False
         except Exception as exc:
-            self.log.exception("Committing raised exception: %r", exc)
+            self.log.exception("the broker refused a commit")
             await self.crash(exc)
             return False
         return True

@@ -9,6 +9,7 @@ without a committed offset starts at its earliest one.
 """
 
 import asyncio
+import logging
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -23,9 +24,11 @@ from faust.types.tuples import ConsumerMessage
 from sceneloom.changelog_notes import ChangelogNotes
 from sceneloom.consumer_thread import SafeConsumerThread
 
+_log = logging.getLogger(__name__)
+
 _OF_FAUST_S_PATIENCE: Final = 0.9
-_LOOKS: Final = 3
-"""How often a changelog is looked at before it counts as one that lost rows."""
+_MORE_LOOKS: Final = 2
+"""How often a changelog is looked at again before it counts as one that lost rows."""
 _LOOK_SECONDS: Final = 2.0
 _WHAT_TO_DO: Final = (
     'restore the topic from a backup; docs/operations.md, "A changelog lost rows", says what else can be done'
@@ -82,6 +85,7 @@ class SafeConsumer(driver.Consumer):
         self._batch = asyncio.Lock()
         self._gate = asyncio.Event()
         self._gate.set()
+        self._topics: set[str] = set()
         self.commits = 0
         super().__init__(transport, **options)
 
@@ -147,21 +151,27 @@ class SafeConsumer(driver.Consumer):
         """Return the offsets after the last messages; those of changelogs once all rows were found there."""
         changelogs = [tp for tp in partitions if self._is_changelog_tp(tp)]
         async with self._answered("where the changelogs end"):
-            for look in range(_LOOKS):
-                losses = await self._losses(changelogs) if changelogs else []
-                if not losses:
-                    return await super().highwaters(*partitions)
-                if look + 1 < _LOOKS:  # a leader that is new may not know yet what its followers have
+            losses = await self._losses(changelogs) if changelogs else []
+            for _ in range(_MORE_LOOKS):
+                if losses:  # a leader that is new may not know yet what its followers have
                     await asyncio.sleep(_LOOK_SECONDS)
-            await self._end(f"{'; '.join(losses)}; {_WHAT_TO_DO}")
+                    losses = await self._losses(changelogs)
+            if losses:
+                await self._end(f"{'; '.join(losses)}; {_WHAT_TO_DO}")
+            return await super().highwaters(*partitions)
 
     async def _losses(self, changelogs: Sequence[TP]) -> list[str]:
         partitions = {tp.partition for tp in changelogs}
-        sources = [TP(topic, n) for topic in sorted(self.app.topics.acking_topics) for n in sorted(partitions)]
+        sources = [
+            TP(topic, n) for topic in sorted(self.app.topics.acking_topics) for n in sorted(partitions)
+        ]
         # The notes first: another worker may write a row, and note it, while we ask.
         commits = await self._broker.commits(sources)
         self._notes.learn((tp.partition, commit.metadata) for tp, commit in commits.items())
-        begins, ends = await self._broker.earliest_offsets(*changelogs), await self._broker.highwaters(*changelogs)
+        begins, ends = (
+            await self._broker.earliest_offsets(*changelogs),
+            await self._broker.highwaters(*changelogs),
+        )
         tables = {table.changelog_topic_name: table for table in self.app.tables.values()}
         on_disk = {tp: tables[tp.topic].persisted_offset(tp) for tp in changelogs}
         return self._notes.losses(
@@ -205,16 +215,27 @@ class SafeConsumer(driver.Consumer):
                 if not self.flow_active or self.app.consumer_generation_id != generation:
                     return
                 if active is None or tp in active or tp in self._buffered_partitions:
+                    if self._began_anew(tp, record.offset):
+                        await self._end(
+                            f"{tp.topic}[{tp.partition}] has begun anew: offset {record.offset} came after "
+                            f"offset {self._read_offset[tp]}; it is read from its beginning"
+                        )
                     self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
                     yield tp, self._to_message(tp, record)
+
+    def _began_anew(self, tp: TP, offset: int) -> bool:
+        """Tell whether the topic was deleted and made anew: Faust would drop its messages as known ones."""
+        return self.app.topics.acks_enabled_for(tp.topic) and offset < (self._read_offset[tp] or 0)
 
     def _may_hand_out(self) -> bool:
         return self.flow_active and self._gate.is_set()
 
     async def _go_back(self) -> None:
         found = await self.seek_to_committed()
+        await self._miss_topics({tp.topic for tp in found if not self._is_changelog_tp(tp)})
         # Faust cannot tell 0 from "nothing committed"; both mean the beginning.
         committed = {ensure_TP(tp): offset or None for tp, offset in found.items()}
+        await self._forget_what_is_past_the_end(committed)
         fresh = [tp for tp, offset in committed.items() if offset is None and not self._is_changelog_tp(tp)]
         earliest: dict[TP, int] = {}
         if fresh:
@@ -224,6 +245,32 @@ class SafeConsumer(driver.Consumer):
             self._read_offset[tp] = offset
             self._committed_offset[tp] = earliest.get(tp, offset)
             self._forget_work(tp)
+
+    async def _miss_topics(self, there: set[str]) -> None:
+        """End a worker whose topics were deleted: Faust goes on without them, and hardly says so."""
+        gone = sorted(topic for topic in self._topics - there if not self._broker.topic_partitions(topic))
+        if gone:
+            await self._end(
+                f"the topic {gone[0]} was deleted; `sceneloom topics create` makes it again, empty, "
+                "and so does a worker that starts"
+            )
+        self._topics |= there
+
+    async def _forget_what_is_past_the_end(self, committed: dict[TP, int | None]) -> None:
+        """Set to None what is committed beyond the end of its topic, which is then not the one it was."""
+        known = [tp for tp, offset in committed.items() if offset and not self._is_changelog_tp(tp)]
+        ends = await self._broker.highwaters(*known) if known else {}
+        for tp in known:
+            if (committed[tp] or 0) > ends[tp]:
+                _log.warning(
+                    "%s[%d] ends at offset %d, though %s was committed: it was deleted and made anew, "
+                    "and is read from its beginning",
+                    tp.topic,
+                    tp.partition,
+                    ends[tp],
+                    committed[tp],
+                )
+                committed[tp] = None
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """Let the streams finish and commit what they did, and only then forget it.

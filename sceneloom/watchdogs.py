@@ -1,25 +1,25 @@
-"""Watchdogs: what ends a worker that hangs, with a line that says where, so that its supervisor starts it anew."""
+"""Watchdogs: what ends a worker that hangs, with a line that says where; its supervisor starts it anew."""
 
 import asyncio
 import logging
 import os
+import signal
 import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import faust
 from faust.types import TP
 from mode import Service
 
-from sceneloom.delivery import EXIT_CODE
+from sceneloom.delivery import EXIT_CODE, TICK_SECONDS, Delivery
 from sceneloom.safe_consumer import Standing
 
 _log = logging.getLogger(__name__)
 
-_TICK_SECONDS: Final = 0.5
 _LOG_SECONDS: Final = 5.0
 """How long the last line may take to be written: whoever holds the loop may hold the log as well."""
 _LOOKS: Final = 6
@@ -59,11 +59,11 @@ class LoopWatch(Service):
     async def _turn(self) -> None:
         while not self.should_stop:
             self._turned = True
-            await asyncio.sleep(_TICK_SECONDS)
+            await asyncio.sleep(TICK_SECONDS)
 
     def _watch(self) -> None:
         self._looked_at = monotonic()
-        while not self._over.wait(_TICK_SECONDS):
+        while not self._over.wait(TICK_SECONDS):
             if self.has_hung(monotonic()) and self._app.in_worker:
                 self._end()
 
@@ -71,7 +71,7 @@ class LoopWatch(Service):
         """Tell whether the loop has stood still too long, by looks that follow each other closely."""
         passed, self._looked_at = now - self._looked_at, now
         # A look that comes late says that we stood still ourselves, which is not the fault of the loop.
-        self._blocked = 0.0 if self._turned else self._blocked + min(passed, 2 * _TICK_SECONDS)
+        self._blocked = 0.0 if self._turned else self._blocked + min(passed, 2 * TICK_SECONDS)
         self._turned = False
         return self._blocked > self._patience
 
@@ -79,7 +79,10 @@ class LoopWatch(Service):
         forced = threading.Timer(_LOG_SECONDS, self._exit, (EXIT_CODE,))
         forced.daemon = True
         forced.start()
-        line = "watchdog: the event loop has been blocked for %.0f s, in:\n%s\nthe worker ends, its supervisor starts it again"
+        line = (
+            "watchdog: the event loop has been blocked for %.0f s, in:\n%s\n"
+            "the worker ends, its supervisor starts it again"
+        )
         _log.critical(line, self._blocked, self._place())
         self._exit(EXIT_CODE)
 
@@ -87,6 +90,30 @@ class LoopWatch(Service):
         """Return the stack of the loop's thread, by its lines of code only: variables may hold secrets."""
         frame = sys._current_frames().get(self._watched)  # noqa: SLF001 -- documented, and the only way
         return "".join(traceback.format_stack(frame)) if frame else "(no stack)"
+
+
+class WakeWatch(Service):
+    """Ends a worker that was frozen past its session, whatever it was at: also one that only joined.
+
+    It begins with the worker: one that woke up in its first recovery would go on with partitions that are
+    somebody else's by then.
+    """
+
+    def __init__(self, delivery: Delivery) -> None:
+        super().__init__()
+        self._delivery = delivery
+
+    async def on_start(self) -> None:
+        """Have a process that wakes from SIGSTOP look first whether it slept too long."""
+        await self._delivery.be_alive()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGCONT, lambda *_: self._delivery.end_if_overslept())
+
+    @Service.task
+    async def _tick(self) -> None:
+        while not self.should_stop:
+            await self._delivery.be_alive()
+            await asyncio.sleep(TICK_SECONDS)
 
 
 class CommitWatch(Service):
@@ -141,7 +168,8 @@ class CommitWatch(Service):
             return {}
 
 
-def watch(app: faust.App, *, delivery: Any, loop_patience: float, commit_patience: float) -> None:
-    """Let both watchdogs run with *app*, from before its first message to after its last."""
+def watch(app: faust.App, *, delivery: Delivery, loop_patience: float, commit_patience: float) -> None:
+    """Let the watchdogs run with *app*, from before its first message to after its last."""
+    app.add_dependency(WakeWatch(delivery))
     app.add_dependency(LoopWatch(app, patience=loop_patience))
     app.add_dependency(CommitWatch(standing=delivery.standing, fail=delivery.fail, patience=commit_patience))

@@ -11,7 +11,9 @@ from sceneloom.cli.outcomes import Outcome
 if TYPE_CHECKING:
     from sceneloom.topic_admin import TopicState
 
-_app = typer.Typer(help="Create the topics, compare them, or accept what they have lost.", no_args_is_help=True)
+_app = typer.Typer(
+    help="Create the topics, compare them, or accept what they have lost.", no_args_is_help=True
+)
 
 _Partitions = Annotated[
     int | None, typer.Option("--partitions", metavar="N", help="Partitions of every topic but dead-letters.")

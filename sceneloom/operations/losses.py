@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CommitFailedError, KafkaError
 from aiokafka.structs import OffsetAndMetadata
 from faust.types import TP
@@ -80,19 +80,23 @@ async def _compared(
     for tp in changelogs:
         by_partition[tp.partition].append(tp)
     losses: list[str] = []
-    anew: dict[TP, OffsetAndMetadata] = {}
+    anew: dict[TopicPartition, OffsetAndMetadata] = {}
     for partition, tables in by_partition.items():
         notes = ChangelogNotes()
-        notes.learn((tp.partition, commit.metadata) for tp, commit in commits.items() if tp.partition == partition)
+        notes.learn(
+            (tp.partition, commit.metadata) for tp, commit in commits.items() if tp.partition == partition
+        )
         found = notes.losses({tp: begins[tp] for tp in tables}, {tp: ends[tp] for tp in tables}, {})
         if not found:
             continue
         losses += found
-        note = notes.accept({tp: begins[tp] for tp in tables}, {tp: ends[tp] for tp in tables}).note(partition)
+        note = notes.accept({tp: begins[tp] for tp in tables}, {tp: ends[tp] for tp in tables}).note(
+            partition
+        )
         for tp in sources:
             if tp.partition == partition:
                 offset = commits[tp].offset if tp in commits else earliest[tp]
-                anew[tp] = OffsetAndMetadata(offset, note)
+                anew[TopicPartition(*tp)] = OffsetAndMetadata(offset, note)
     if accept and anew:
         await consumer.commit(anew)
     return losses

@@ -23,6 +23,7 @@ class FakeThread:
         self.committed: dict[TP, int] = {}
         self.notes: dict[TP, str] = {}
         self.ends: dict[TP, int] = {}
+        self.gone: set[str] = set()
         self.answers_late = False
         self.earliest = 0
         self.sought: dict[TP, int] = {}
@@ -30,6 +31,9 @@ class FakeThread:
         self.seek_hangs = False
         self.accepts = True
         self.records: list[Any] = []
+
+    def topic_partitions(self, topic: str) -> int | None:
+        return None if topic in self.gone else 1
 
     def assignment(self) -> set[TP]:
         return {PARTITION}
@@ -45,7 +49,7 @@ class FakeThread:
     async def seek_to_committed(self) -> Mapping[TP, int | None]:
         if self.seek_hangs:
             await asyncio.Event().wait()
-        return {PARTITION: self.committed.get(PARTITION)}
+        return {} if TOPIC in self.gone else {PARTITION: self.committed.get(PARTITION)}
 
     async def commits(self, tps: Collection[TP]) -> Mapping[TP, OffsetAndMetadata]:
         if self.answers_late:

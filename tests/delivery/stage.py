@@ -29,14 +29,14 @@ class Stage:
         self._configs = {plan.source: large, plan.dead_letters: large, plan.changelog: compacted}
         self._counts = dict.fromkeys((plan.source, plan.output, plan.changelog), plan.partitions)
         self._counts[plan.dead_letters] = 1
-        self._workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[subprocess.Popen[bytes]] = []
 
     async def __aenter__(self) -> Self:
         await self.create(*self._counts)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for worker in self._workers:
+        for worker in self.workers:
             worker.kill()
             worker.wait()
 
@@ -54,7 +54,7 @@ class Stage:
         admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
         await admin.start()
         await admin.delete_topics([topic])
-        while topic in await admin.list_topics():
+        while topic in await admin.list_topics():  # noqa: ASYNC110 -- the broker only answers
             await asyncio.sleep(0.1)
         await admin.close()
 
@@ -81,7 +81,8 @@ class Stage:
             as_they_are = {tp: (await group.committed(tp), "") for tp in partitions}
             while True:
                 try:
-                    return await group.commit(as_they_are)
+                    await group.commit(as_they_are)
+                    break
                 except CommitFailedError:  # a worker that was killed is a member until its session is over
                     await asyncio.sleep(0.5)
 
@@ -112,7 +113,7 @@ class Stage:
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         """Start a worker; its log goes to the plan's folder."""
-        log = self._log(len(self._workers))
+        log = self._log(len(self.workers))
         with log.open("wb") as output:
             worker = subprocess.Popen(
                 [sys.executable, "-m", "tests.delivery.worker", self.plan.as_argument()],
@@ -120,12 +121,17 @@ class Stage:
                 stderr=subprocess.STDOUT,
                 cwd=Path(__file__).parents[2],
             )
-        self._workers.append(worker)
+        self.workers.append(worker)
         return worker
+
+    @property
+    def latest(self) -> subprocess.Popen[bytes]:
+        """The worker that was started last."""
+        return self.workers[-1]
 
     def log_of(self, worker: subprocess.Popen[bytes]) -> str:
         """Return what *worker* has logged."""
-        return self._log(self._workers.index(worker)).read_text(errors="replace")
+        return self._log(self.workers.index(worker)).read_text(errors="replace")
 
     def _log(self, index: int) -> Path:
         return Path(self.plan.folder) / f"worker-{index}.log"
@@ -170,7 +176,7 @@ class Stage:
             group.assign(partitions)
             return {tp.partition: offset for tp in partitions if (offset := await group.committed(tp))}
 
-    async def commit_reaches(self, total: int, *, seconds: float = 20.0) -> bool:
+    async def commit_reaches(self, total: int, *, seconds: float = 60.0) -> bool:
         """Wait until the committed offsets of all partitions add up to *total*."""
         deadline = asyncio.get_running_loop().time() + seconds
         while sum((await self.committed()).values()) < total:

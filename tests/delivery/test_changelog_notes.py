@@ -107,7 +107,9 @@ async def test_a_commit_of_a_worker_that_wrote_no_row_keeps_what_was_noted_befor
     assert not await Worker(unique, before.thread).finds_all_rows()
 
 
-@pytest.mark.parametrize("note", ["", "of another tool", "[1]", '{"changelogs": 1}', '{"changelogs": {"x": 1}}'])
+@pytest.mark.parametrize(
+    "note", ["", "of another tool", "[1]", '{"changelogs": 1}', '{"changelogs": {"x": 1}}']
+)
 async def test_commits_without_a_note_are_fine_and_the_next_ones_have_it(
     before: Worker, unique: str, note: str
 ) -> None:
@@ -180,7 +182,9 @@ def test_notes_of_other_partitions_stay_with_them() -> None:
 
 @given(
     st.dictionaries(
-        st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", min_size=1, max_size=249),
+        st.text(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", min_size=1, max_size=249
+        ),
         st.tuples(st.integers(0, 2**63 - 1), st.integers(-1, 2**63 - 1)).map(lambda pair: Extent(*pair)),
         max_size=8,
     )

@@ -20,6 +20,8 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, EventT, StreamT
 
 from sceneloom.delivery import Delivery, app_settings
+from sceneloom.durable_table import DurableTable
+from sceneloom.table_folder import TableFolder
 from sceneloom.watchdogs import watch
 
 
@@ -41,6 +43,7 @@ class Plan:
     embedded: bool = False
     explode_on: str = ""
     slow_seek: float = 0.0
+    slow_rows: float = 0.0
     work_seconds: float = 0.0
     hang_on: str = ""
     block_on: str = ""
@@ -48,6 +51,7 @@ class Plan:
     store: str = "memory"
     standbys: int = 0
     data: str = ""
+    once: bool = False
 
     @property
     def source(self) -> str:
@@ -87,6 +91,8 @@ def create_app(plan: Plan) -> faust.App:
     }
     app = faust.App(plan.prefix, broker=plan.broker, **settings)
     delivery = Delivery(app, dead_letters=plan.dead_letters, ack_timeout=plan.ack_timeout)
+    if plan.store == "rocksdb":
+        app.add_dependency(TableFolder(app, delivery=delivery))
     seen = delivery.table("seen", partitions=plan.partitions, key_type=str, value_type=int, default=int)
     source: Any = app.topic(
         plan.source, key_type=bytes, key_serializer="raw", value_type=bytes, value_serializer="raw"
@@ -103,7 +109,8 @@ def create_app(plan: Plan) -> faust.App:
             await asyncio.Event().wait()
         if number == plan.block_on:
             time.sleep(3600)  # noqa: ASYNC251 -- what must never happen
-        seen[number] += 1
+        if not (plan.once and number in seen):  # as agents do, who have decided already
+            seen[number] += 1
         await delivery.send(plan.output, key=number, value=number.encode())
 
     async def count(stream: StreamT[Any]) -> None:
@@ -132,11 +139,24 @@ def make_seeks_slow(seconds: float) -> None:
     driver.Consumer.seek_to_committed = late  # type: ignore[assignment]  # only in this process
 
 
+def make_rows_slow(seconds: float) -> None:
+    """Let each row that is recovered take *seconds*."""
+    prompt: Any = DurableTable.on_changelog_event
+
+    async def slow(table: DurableTable, event: EventT[Any]) -> None:
+        await asyncio.sleep(seconds)
+        await prompt(table, event)
+
+    DurableTable.on_changelog_event = slow  # type: ignore[assignment,method-assign]  # only in this process
+
+
 def main(argument: str) -> None:
     """Run the worker until it is told to end."""
     plan = Plan(**json.loads(argument))
     if plan.slow_seek:
         make_seeks_slow(plan.slow_seek)
+    if plan.slow_rows:
+        make_rows_slow(plan.slow_rows)
     logging.getLogger("aiokafka").setLevel(logging.ERROR)
     asyncio.set_event_loop(loop := asyncio.new_event_loop())
     with contextlib.suppress(KeyboardInterrupt):

@@ -27,6 +27,9 @@ PATIENCE_SECONDS = 120.0
 class Stage:
     """The system under test, as a producer, a consumer and an operator see it."""
 
+    session_seconds = 6
+    """How long a worker may be silent: the least that Kafka allows."""
+
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.settings = settings
         self.folder = folder
@@ -50,7 +53,7 @@ class Stage:
         environment = self.environment(
             SCENELOOM_DATA_FOLDER=str(self.folder / f"worker-{number}"),
             SCENELOOM_ASSETS=str(self.folder / "assets"),
-            SCENELOOM_SESSION_SECONDS="6",
+            SCENELOOM_SESSION_SECONDS=str(self.session_seconds),
             SCENELOOM_COMMIT_SECONDS="0.5",
             HOUSE_LEDGER=str(self.folder / "ledger.txt"),
             **house,
