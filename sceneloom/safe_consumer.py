@@ -11,7 +11,7 @@ without a committed offset starts at its earliest one.
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
@@ -21,18 +21,13 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 
+from sceneloom.changelog_check import lost_rows
 from sceneloom.changelog_notes import ChangelogNotes
 from sceneloom.consumer_thread import SafeConsumerThread
 
 _log = logging.getLogger(__name__)
 
 _OF_FAUST_S_PATIENCE: Final = 0.9
-_MORE_LOOKS: Final = 2
-"""How often a changelog is looked at again before it counts as one that lost rows."""
-_LOOK_SECONDS: Final = 2.0
-_WHAT_TO_DO: Final = (
-    'restore the topic from a backup; docs/operations.md, "A changelog lost rows", says what else can be done'
-)
 
 
 class Standing(NamedTuple):
@@ -151,34 +146,14 @@ class SafeConsumer(driver.Consumer):
         """Return the offsets after the last messages; those of changelogs once all rows were found there."""
         changelogs = [tp for tp in partitions if self._is_changelog_tp(tp)]
         async with self._answered("where the changelogs end"):
-            losses = await self._losses(changelogs) if changelogs else []
-            for _ in range(_MORE_LOOKS):
-                if losses:  # a leader that is new may not know yet what its followers have
-                    await asyncio.sleep(_LOOK_SECONDS)
-                    losses = await self._losses(changelogs)
-            if losses:
-                await self._end(f"{'; '.join(losses)}; {_WHAT_TO_DO}")
+            lost = (
+                await lost_rows(cast("faust.App", self.app), self._broker, self._notes, changelogs)
+                if changelogs
+                else ""
+            )
+            if lost:
+                await self._end(lost)
             return await super().highwaters(*partitions)
-
-    async def _losses(self, changelogs: Sequence[TP]) -> list[str]:
-        partitions = {tp.partition for tp in changelogs}
-        sources = [
-            TP(topic, n) for topic in sorted(self.app.topics.acking_topics) for n in sorted(partitions)
-        ]
-        # The notes first: another worker may write a row, and note it, while we ask.
-        commits = await self._broker.commits(sources)
-        self._notes.learn((tp.partition, commit.metadata) for tp, commit in commits.items())
-        begins, ends = (
-            await self._broker.earliest_offsets(*changelogs),
-            await self._broker.highwaters(*changelogs),
-        )
-        tables = {table.changelog_topic_name: table for table in self.app.tables.values()}
-        on_disk = {tp: tables[tp.topic].persisted_offset(tp) for tp in changelogs}
-        return self._notes.losses(
-            {ensure_TP(tp): offset for tp, offset in begins.items()},
-            {ensure_TP(tp): offset for tp, offset in ends.items()},
-            {tp: offset for tp, offset in on_disk.items() if offset is not None},
-        )
 
     async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
         """Return the offsets of the first messages."""

@@ -47,7 +47,7 @@ class Worker(Rig):
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr("sceneloom.safe_consumer._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("sceneloom.changelog_check._LOOK_SECONDS", 0.0)
     caplog.set_level(logging.WARNING)
 
 

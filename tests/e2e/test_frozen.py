@@ -52,7 +52,7 @@ async def test_a_zombie_submits_nothing_and_its_writes_change_nothing_also_after
     settings = {**paying(provider), "SCENELOOM_LIST_GRACE_SECONDS": "5"}
     frozen, peer = (stage.start_worker(**settings) for _ in range(2))
     await shared_evenly(stage, 2)
-    names = [f"p{n:02d}" for n in range(16)]
+    names = [f"p{n:02d}" for n in range(12)]
     assert len({partition_of(name, stage.settings.partitions) for name in names}) == 4, "some on each worker"
     for name in names:
         await stage.submit(name, one_clip(name))
