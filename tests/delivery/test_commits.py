@@ -439,3 +439,20 @@ async def test_a_worker_that_has_nothing_of_a_topic_any_more_does_not_miss_it() 
     rig.consumer._topics.add("others")
     await rig.consumer.perform_seek()
     assert not rig.app.crashed
+
+
+async def test_rows_that_cannot_be_kept_in_a_recovery_end_the_worker(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = Rig()
+    table = rig.delivery.table("rows", partitions=1, key_type=bytes, value_type=bytes)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(table.data, "apply_changelog_batch", full)
+    with pytest.raises(OSError, match="No space"):
+        table.apply_changelog_batch([])
+    await asyncio.sleep(0)
+    assert rig.app.crashed
+    assert "rows of the table rows could not be kept: No space left on device" in caplog.text

@@ -197,7 +197,7 @@ async def test_a_disk_that_is_full_during_a_recovery_ends_the_worker_too(
     assert await stage.commit_reaches(3000, seconds=120)
     kill(worker)
     shutil.rmtree(table_of(stage))
-    ballast = fill(small_disk, leave=100 * 1024)
+    ballast = fill(small_disk, leave=60 * 1024)
     worker = stage.start_worker()
     assert await ended(worker, seconds=120) != 0
     assert "No space left on device" in stage.log_of(worker)
