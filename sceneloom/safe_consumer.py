@@ -105,6 +105,8 @@ class SafeConsumer(driver.Consumer):
         """
         thread = self._broker
         tps = [tp for tp in self.assignment() if self.app.topics.acks_enabled_for(tp.topic)]
+        if not tps:
+            return {}
         commits, ends = await thread.commits(tps), await thread.highwaters(*tps)
         positions = await thread.positions(tps)
         found = {}

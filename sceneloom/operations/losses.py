@@ -46,7 +46,7 @@ async def _looked_at(settings: Settings, *, accept: bool) -> list[str]:
     there = {spec.name for spec in topic_specs(settings)}
     sources = sorted({topic_name(settings, topic) for topic in READ_BY_WORKERS} & there)
     changelogs = sorted(name for name in there if name.endswith("-changelog"))
-    await partition_counts(settings, [*sources, *changelogs])
+    counts = await partition_counts(settings, [*sources, *changelogs])
     consumer = AIOKafkaConsumer(
         bootstrap_servers=settings.bootstrap,
         group_id=app_name(settings),
@@ -55,17 +55,15 @@ async def _looked_at(settings: Settings, *, accept: bool) -> list[str]:
     )
     try:
         async with asyncio.timeout(6 * ANSWER_SECONDS), consumer:
-            return await _compared(
-                consumer, _all(sources, settings), _all(changelogs, settings), accept=accept
-            )
+            return await _compared(consumer, _all(sources, counts), _all(changelogs, counts), accept=accept)
     except CommitFailedError as exc:
         raise WorkersRun from exc
     except (KafkaError, TimeoutError, OSError) as exc:
         raise BrokerUnreachable(settings.bootstrap) from exc
 
 
-def _all(topics: Collection[str], settings: Settings) -> list[TP]:
-    return [TP(topic, n) for topic in topics for n in range(settings.partitions)]
+def _all(topics: Collection[str], counts: Mapping[str, int]) -> list[TP]:
+    return [TP(topic, n) for topic in topics for n in range(counts[topic])]
 
 
 async def _compared(
