@@ -174,7 +174,7 @@ async def test_a_full_disk_ends_the_worker_with_a_line_and_the_next_goes_on(
     worker = stage.start_worker()
     assert await stage.commit_reaches(20)
     ballast = fill(small_disk)
-    await stage.publish(range(1000, 5000))
+    await stage.publish(range(1000, 1600))
     assert await ended(worker, seconds=120) != 0
     log = stage.log_of(worker)
     assert "cannot be processed" in log
@@ -183,8 +183,8 @@ async def test_a_full_disk_ends_the_worker_with_a_line_and_the_next_goes_on(
 
     ballast.unlink()
     stage.start_worker()
-    assert await stage.commit_reaches(4020, seconds=120), done
-    numbers = {str(n) for n in (*range(20), *range(1000, 5000))}
+    assert await stage.commit_reaches(620, seconds=180), done
+    numbers = {str(n) for n in (*range(20), *range(1000, 1600))}
     assert await stage.rows() == dict.fromkeys(numbers, 1)
     assert set(counts(await stage.read_to_end(stage.plan.output))) == numbers
 

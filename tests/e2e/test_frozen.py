@@ -39,7 +39,7 @@ async def frozen_past_its_session(stage: Stage, worker: subprocess.Popen[bytes])
 
 
 async def until_in_log(stage: Stage, number: int, text: str) -> None:
-    for _ in range(1200):
+    for _ in range(3600):
         if text in stage.log(number):
             return
         await asyncio.sleep(0.05)
