@@ -1,8 +1,6 @@
 """The composition root: the only place where concrete meets concrete."""
 
-import signal
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +32,7 @@ from sceneloom.outside import Outside, connect_worker
 from sceneloom.publisher import TopicPublisher
 from sceneloom.runner import JobRunner
 from sceneloom.settings import Settings
+from sceneloom.table_folder import TableFolder
 from sceneloom.topics import (
     CREDIT_REQUESTS,
     CREDIT_RESULTS,
@@ -51,6 +50,7 @@ from sceneloom.topics import (
 )
 from sceneloom.tracing.hops import TracedQueue, traced
 from sceneloom.tracing.traces import Traces, project_of
+from sceneloom.watchdogs import watch
 from tables.credits import CreditTable
 from tables.credits import Row as CreditRow
 from tables.errands import ErrandTable
@@ -66,6 +66,8 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     delivery = Delivery(
         app, dead_letters=topic_name(settings, DEAD_LETTERS), ack_timeout=settings.ack_seconds
     )
+    if settings.store == "rocksdb":
+        app.add_dependency(TableFolder(app, delivery=delivery))
     projects = ProjectTable(
         _table(delivery, settings, PROJECTS_TABLE, Project), partitions=settings.partitions
     )
@@ -143,8 +145,14 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     async def take_custody() -> None:
         await app.add_runtime_dependency(custody)
 
+    watch(
+        app,
+        delivery=delivery,
+        # A loop that stood still for one session, and turns again, is ended by delivery.
+        loop_patience=2 * settings.session_seconds,
+        commit_patience=max(settings.stall_seconds, 10 * settings.commit_seconds),
+    )
     app.task(take_custody)
-    app.task(_wake_carefully(delivery))
     return app
 
 
@@ -206,16 +214,6 @@ def _ask_ledger(
     read = intake.read_for_errands
     _listen(app, delivery, settings, agent=agent, topics=(CREDIT_REQUESTS,), read=read, traces=traces)
     return courier
-
-
-def _wake_carefully(delivery: Delivery) -> Callable[[], Awaitable[None]]:
-    """Return a task that has a process that wakes from SIGSTOP look first whether it slept too long."""
-
-    async def watch_for_sleep() -> None:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGCONT, lambda *_: delivery.end_if_overslept())
-
-    return watch_for_sleep
 
 
 def _listen(

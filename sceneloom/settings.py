@@ -71,6 +71,12 @@ class Settings(BaseSettings):
     session_seconds: float = Field(
         default=10.0, ge=1, le=300, description="Seconds until a silent worker is replaced."
     )
+    stall_seconds: float = Field(
+        default=60.0,
+        ge=10,
+        le=3600,
+        description="Seconds that commits may stand still on messages before a worker ends.",
+    )
     image_provider: str = Field(default="storyboard", description="Who makes pictures.")
     speech_provider: str = Field(default="offline", description="Who speaks narration.")
     clip_provider: str = Field(default="motion", description="Who makes clips.")

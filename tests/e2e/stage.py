@@ -42,6 +42,9 @@ class RunningWorker(Protocol):
 class Stage:
     """The system under test, as a producer, a consumer and an operator see it."""
 
+    session_seconds = 6
+    """How long a worker may be silent: the least that Kafka allows."""
+
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.settings = settings
         self.folder = folder
@@ -76,7 +79,7 @@ class Stage:
         usual = {
             "SCENELOOM_DATA_FOLDER": str(self.folder / (folder or f"worker-{number}")),
             "SCENELOOM_ASSETS": str(self.folder / "assets"),
-            "SCENELOOM_SESSION_SECONDS": "6",
+            "SCENELOOM_SESSION_SECONDS": str(self.session_seconds),
             "SCENELOOM_COMMIT_SECONDS": "0.5",
             "HOUSE_LEDGER": str(self.folder / "ledger.txt"),
         }
