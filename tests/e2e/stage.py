@@ -44,14 +44,14 @@ class Stage:
     def start_worker(self, module: str = "tests.e2e.house", **house: str) -> subprocess.Popen[bytes]:
         number = self.started
         self.started += 1
-        environment = self.environment(
-            SCENELOOM_DATA_FOLDER=str(self.folder / f"worker-{number}"),
-            SCENELOOM_ASSETS=str(self.folder / "assets"),
-            SCENELOOM_SESSION_SECONDS="6",
-            SCENELOOM_COMMIT_SECONDS="0.5",
-            HOUSE_LEDGER=str(self.folder / "ledger.txt"),
-            **house,
-        )
+        usual = {
+            "SCENELOOM_DATA_FOLDER": str(self.folder / f"worker-{number}"),
+            "SCENELOOM_ASSETS": str(self.folder / "assets"),
+            "SCENELOOM_SESSION_SECONDS": "6",
+            "SCENELOOM_COMMIT_SECONDS": "0.5",
+            "HOUSE_LEDGER": str(self.folder / "ledger.txt"),
+        }
+        environment = self.environment(**(usual | house))
         with (self.folder / f"worker-{number}.log").open("wb") as log:
             worker = subprocess.Popen([sys.executable, "-m", module], env=environment, stdout=log, stderr=log)
         self.workers.append(worker)
