@@ -11,8 +11,8 @@ from faust.types.tuples import Message
 
 _MOST_NAMED: Final = 5
 _ADVICE: Final = (
-    "Nothing was bought for it. Start the release that wrote it, or see `sceneloom rows --help`"
-    " and docs/operations.md, A row that cannot be read"
+    "Nothing was bought for it. Start the release that wrote it, or see docs/operations.md,"
+    " A row that cannot be read"
 )
 
 
