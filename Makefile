@@ -69,8 +69,10 @@ docs: $(READY)  ## Write the parts of docs/ that are made from the code
 dashboards: $(READY)  ## Write the dashboards in monitoring/grafana/ from monitoring/dashboards.py
 	$(BIN)/python monitoring/dashboards.py
 
-release: $(READY)  ## Make the present public schemas the released ones
+release: $(READY)  ## Keep the public schemas and what is stored as those of a release: make release NAME=2026-12
+	@test -n "$(NAME)" || { echo "name the release: make release NAME=2026-12"; exit 2; }
 	$(BIN)/python docs/generate.py --release
+	$(BIN)/python -m tests.stored --write "$(NAME)"
 
 lock: $(READY)  ## Pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock

@@ -45,7 +45,10 @@ class RowCodec(Codec):
         self._row: TypeAdapter[Value] = TypeAdapter(row)
 
     def _loads(self, s: bytes) -> Any:
-        return self._row.validate_json(s)
+        try:
+            return self._row.validate_json(s)
+        except ValidationError as error:
+            raise Unreadable(_explain(error)) from None  # its text shows what was in the row
 
     def _dumps(self, s: Any) -> bytes:
         return encode(cast("Value", s))

@@ -241,7 +241,7 @@ class Delivery:
             # At once, since somebody may be waiting for this very message to go on.
             self._fail_soon(f"a message to {topic} was not taken by the broker: {error!r}", error)
 
-    def _fail_soon(self, reason: str, cause: BaseException) -> None:
+    def _fail_soon(self, reason: str, cause: BaseException | None) -> None:
         self._give_up(reason, cause)
         self._crash = asyncio.ensure_future(self._app.crash(DeliveryFailed(self.failure)))
 
