@@ -26,7 +26,12 @@ class Settings(BrokerSettings):
     """All settings, with the defaults of one worker on one machine."""
 
     model_config = SettingsConfigDict(
-        env_prefix="SCENELOOM_", env_file=".env", frozen=True, extra="ignore", env_ignore_empty=True
+        env_prefix="SCENELOOM_",
+        env_file=".env",
+        frozen=True,
+        extra="ignore",
+        env_ignore_empty=True,
+        hide_input_in_errors=True,  # it may be a secret
     )
 
     app_id: str = Field(

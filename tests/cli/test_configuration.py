@@ -129,15 +129,17 @@ def test_config_show_tells_where_each_value_came_from(
     )
     monkeypatch.setenv("sceneloom_partitions", "5")
     monkeypatch.setenv("SCENELOOM_APP_ID", "")
-    shown_ = run("config", "show", "--json", "--broker", "kafka://me:p4ss@b:2")
+    monkeypatch.setenv("SCENELOOM_CREDITS_URL", "https://me:p4ss@ledger.example/x")
+    shown_ = run("config", "show", "--json", "--broker", "kafka://b:2")
     assert shown_.exit_code == 0
     rows = {row["name"]: (row["value"], row["origin"]) for row in json.loads(shown_.stdout)}
     assert set(rows) == set(Settings.model_fields)
-    assert rows["broker"] == ("kafka://(hidden)@b:2", "flag")
+    assert rows["broker"] == ("kafka://b:2", "flag")
+    assert rows["credits_url"] == ("https://(hidden)@ledger.example/x", "environment")
     assert rows["partitions"] == ("5", "environment")
     assert rows["store"] == ("rocksdb", ".env")
     assert rows["app_id"] == ("sceneloom", "default")
-    assert "p4ss" not in run("config", "show", "--broker", "kafka://me:p4ss@b:2").stdout
+    assert "p4ss" not in run("config", "show").stdout
 
 
 def test_config_show_explains_every_setting(run: Run) -> None:
