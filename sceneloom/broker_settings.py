@@ -29,18 +29,18 @@ class BrokerSettings(BaseSettings):
     broker_password: SecretStr = Field(
         default=SecretStr(""), validate_default=True, description="The password of that user."
     )
-    broker_ca_file: Path | None = Field(
-        default=None,
+    broker_ca_file: str = Field(
+        default="",
         description="PEM file of who signs Kafka's certificates; empty: those the system trusts.",
     )
     broker_key_password: SecretStr = Field(
         default=SecretStr(""), description="Opens BROKER_KEY_FILE, where it is encrypted."
     )
-    broker_key_file: Path | None = Field(
-        default=None, description="PEM file of the key of BROKER_CERTIFICATE_FILE, where it is not in there."
+    broker_key_file: str = Field(
+        default="", description="PEM file of the key of BROKER_CERTIFICATE_FILE, where it is not in there."
     )
-    broker_certificate_file: Path | None = Field(
-        default=None,
+    broker_certificate_file: str = Field(
+        default="",
         validate_default=True,
         description="PEM file of our own certificate, for a Kafka that asks for one.",
     )
@@ -74,34 +74,34 @@ class BrokerSettings(BaseSettings):
 
     @field_validator("broker_ca_file")
     @classmethod
-    def _holds_authorities(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        if value is None:
-            return None
+    def _holds_authorities(cls, value: str, info: ValidationInfo) -> str:
+        if not value:
+            return value
         _require_readable(value, info)
         try:
-            ssl.create_default_context(cafile=str(value))
+            ssl.create_default_context(cafile=value)
         except ssl.SSLError:
             raise ValueError("the file holds no certificate in PEM form") from None
         return value
 
     @field_validator("broker_key_file")
     @classmethod
-    def _is_a_file(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        if value is not None:
+    def _is_a_file(cls, value: str, info: ValidationInfo) -> str:
+        if value:
             _require_readable(value, info)
         return value
 
     @field_validator("broker_certificate_file")
     @classmethod
-    def _fits_its_key(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+    def _fits_its_key(cls, value: str, info: ValidationInfo) -> str:
         key, password = info.data.get("broker_key_file"), info.data.get("broker_key_password")
-        if value is None:
-            if key is not None:
+        if not value:
+            if key:
                 raise ValueError("SCENELOOM_BROKER_KEY_FILE is set, so this must be, too")
-            return None
+            return value
         _require_readable(value, info)
         if "broker_key_file" in info.data:  # else it has a fault of its own, which is told
-            load_identity(ssl.create_default_context(), value, key, password or SecretStr(""))
+            load_identity(ssl.create_default_context(), value, key or "", password or SecretStr(""))
         return value
 
     @property
@@ -120,11 +120,11 @@ class BrokerSettings(BaseSettings):
         return self.broker_security in _WITH_TLS
 
 
-def load_identity(context: ssl.SSLContext, certificate: Path, key: Path | None, password: SecretStr) -> None:
+def load_identity(context: ssl.SSLContext, certificate: str, key: str, password: SecretStr) -> None:
     """Have *context* show *certificate*. Raises ValueError where it does not fit its key."""
     try:
         # A password that is always given keeps OpenSSL from asking for one at the terminal.
-        context.load_cert_chain(certificate, key, password=password.get_secret_value)
+        context.load_cert_chain(certificate, key or None, password=password.get_secret_value)
     except (ssl.SSLError, ValueError) as exc:
         reason = getattr(exc, "reason", None) or "no password"
         raise ValueError(
@@ -143,10 +143,10 @@ def _require_as_for(part: str, is_set: bool, info: ValidationInfo, protocols: tu
         raise ValueError(f"SCENELOOM_BROKER_SECURITY is {security}, without {part}: choose {protocols[-1]}")
 
 
-def _require_readable(file: Path, info: ValidationInfo) -> None:
+def _require_readable(file: str, info: ValidationInfo) -> None:
     _require_as_for("TLS", is_set=True, info=info, protocols=_WITH_TLS)
     try:
-        with file.open("rb") as opened:
+        with Path(file).open("rb") as opened:
             opened.read(1)
     except OSError as exc:
         raise ValueError(f"the file cannot be read: {exc.strerror}") from None

@@ -31,7 +31,7 @@ def tls_context(settings: Settings) -> ssl.SSLContext | None:
     """Return what the connection is encrypted and certified with, None for one in the clear."""
     if not settings.broker_has_tls:
         return None
-    context = ssl.create_default_context(cafile=settings.broker_ca_file)
+    context = ssl.create_default_context(cafile=settings.broker_ca_file or None)
     if certificate := settings.broker_certificate_file:
         load_identity(context, certificate, settings.broker_key_file, settings.broker_key_password)
     return context

@@ -69,7 +69,7 @@ def test_worker_and_clients_are_given_the_same(files: dict[str, str], tmp_path: 
         _env_file=None,
         broker_security="SASL_SSL",
         broker_mechanism="SCRAM-SHA-256",
-        broker_ca_file=Path(files["authority"]),
+        broker_ca_file=files["authority"],
         data_folder=tmp_path,
         **WITH_USER,  # type: ignore[arg-type]  # as above
     )

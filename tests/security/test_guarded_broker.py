@@ -135,13 +135,13 @@ WRONG: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     ),
     "system's authorities": (
         "SASL_SSL",
-        {"broker_ca_file": None},
+        {"broker_ca_file": ""},
         ("its certificate is not valid for us", "SCENELOOM_BROKER_CA_FILE"),
     ),
     "no certificate of ours": ("SSL", {}, ("SCENELOOM_BROKER_CERTIFICATE_FILE",)),
     "encrypted port, spoken to in the clear": (
         "SASL_SSL",
-        {"broker_security": "SASL_PLAINTEXT", "broker_ca_file": None},
+        {"broker_security": "SASL_PLAINTEXT", "broker_ca_file": ""},
         ("SCENELOOM_BROKER_SECURITY (SASL_PLAINTEXT)",),
     ),
     "port in the clear, spoken to with TLS": (
