@@ -1,6 +1,7 @@
 """No forged message passes, whatever its bytes and headers; it is refused, and nothing crashes."""
 
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -100,12 +101,15 @@ async def test_a_genuine_message_with_something_changed_is_refused(
 
 
 @patiently(40)
-@given(token=st.text(max_size=60), job_id=st.sampled_from(["p1/scene-001/clip", "p1", "../..", "%2e%2e/%00"]))
+@given(
+    token=st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
+    job_id=st.sampled_from(["p1/scene-001/clip", "p1", "../..", "%2e%2e/%00"]),
+)
 async def test_an_address_that_we_did_not_make_opens_nothing(token: str, job_id: str) -> None:
     door = Door()
     async with door.open() as client:
         where = f"{PREFIX}/ark/{job_id}/1/0/"
-        url = httpx.URL("http://gateway").copy_with(path=where + token)
+        url = f"http://gateway{where}{quote(token, safe='')}"
         answer = await client.post(url, content=BODY)
     assert door.hints == []
     assert answer.status_code in {307, 403, 404, 405}
