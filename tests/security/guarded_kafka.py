@@ -1,10 +1,15 @@
 """A real Kafka that asks who is there, beside the plain port that it needs itself."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner, Result
+
 from sceneloom.brokers.kafka import KafkaBroker
 from sceneloom.brokers.process import HOST, free_ports
+from sceneloom.cli import app
+from sceneloom.settings import Settings
 from tests.security.certificates import Authority
 
 USER = "sceneloom"
@@ -71,3 +76,21 @@ def _sasl(listener: str) -> dict[str, str]:
         f"{prefix}.scram-sha-512.sasl.jaas.config": scram,
         f"{prefix}.plain.sasl.jaas.config": plain,
     }
+
+
+def settings_of(found: Mapping[str, Any], prefix: str, **others: Any) -> Settings:
+    return Settings(_env_file=None, topic_prefix=f"{prefix}-", partitions=4, **{**found, **others})
+
+
+def run(*arguments: str) -> Result:
+    """Run the program with these arguments, as a shell would."""
+    return CliRunner().invoke(app, arguments)
+
+
+def variables(settings: Settings) -> dict[str, str]:
+    """Return the environment in which a process has the connection of *settings*."""
+    found = {name: getattr(settings, name) for name in type(settings).model_fields if "broker" in name}
+    found |= {"topic_prefix": settings.topic_prefix, "partitions": settings.partitions}
+    found["broker_password"] = settings.broker_password.get_secret_value()
+    found["broker_key_password"] = settings.broker_key_password.get_secret_value()
+    return {f"SCENELOOM_{name.upper()}": str(value) for name, value in found.items() if value}

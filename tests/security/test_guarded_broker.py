@@ -2,68 +2,27 @@
 
 import asyncio
 import json
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from typer.testing import CliRunner, Result
 
 from models.commands import SubmitProject
 from models.lifecycle import ProjectState
-from sceneloom.brokers import BrokerUnavailable
-from sceneloom.cli import app
 from sceneloom.cli.outcomes import Outcome
 from sceneloom.client import send
 from sceneloom.gateway.hint_producer import open_hint_producer
 from sceneloom.kafka_access import client_options
-from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerRefuses, ensure_topics, list_topics
 from tests.e2e.conftest import Stage
 from tests.fakes import a_request
-from tests.kafka_fixtures import TestBroker, refuse_or_skip
 from tests.security.certificates import Authority
-from tests.security.guarded_kafka import PASSWORD, GuardedKafka
+from tests.security.guarded_kafka import PASSWORD, GuardedKafka, run, settings_of, variables
 
 QUICK_SECONDS = 30.0
 """Far more than a refusal takes, far less than it takes to give up on an endless retry."""
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[GuardedKafka]:
-    folder = Path(tempfile.mkdtemp(prefix="sceneloom-test-guarded-"))
-    kafka = GuardedKafka(folder)
-    try:
-        try:
-            kafka.start()
-        except BrokerUnavailable as exc:
-            refuse_or_skip(TestBroker("", real=False, why=str(exc)))
-        yield kafka
-    finally:
-        kafka.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def settings_of(found: Mapping[str, Any], prefix: str, **others: Any) -> Settings:
-    return Settings(_env_file=None, topic_prefix=f"{prefix}-", partitions=4, **{**found, **others})
-
-
-def run(*arguments: str) -> Result:
-    """Run the program with these arguments, as a shell would."""
-    return CliRunner().invoke(app, arguments)
-
-
-def variables(settings: Settings) -> dict[str, str]:
-    """Return the environment in which a process has the connection of *settings*."""
-    found = {name: getattr(settings, name) for name in type(settings).model_fields if "broker" in name}
-    found |= {"topic_prefix": settings.topic_prefix, "partitions": settings.partitions}
-    found["broker_password"] = settings.broker_password.get_secret_value()
-    found["broker_key_password"] = settings.broker_key_password.get_secret_value()
-    return {f"SCENELOOM_{name.upper()}": str(value) for name, value in found.items() if value}
 
 
 @pytest.mark.parametrize(
