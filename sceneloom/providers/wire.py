@@ -248,6 +248,9 @@ def _encoded(body: Mapping[str, Any] | bytes, *, form: bool) -> dict[str, Any]:
 
 
 async def _content(response: httpx.Response) -> bytes:
+    if "," in response.headers.get("content-encoding", ""):
+        # Packed twice, a few kilobytes unpack to gigabytes before anybody can count them.
+        raise httpx.DecodingError("the answer is compressed more than once")
     content = bytearray()
     async for chunk in response.aiter_bytes():
         content += chunk

@@ -43,8 +43,6 @@ class HostileProvider:
         take = request.match_info["id"].removeprefix("task-")
         self.seen[f"poll {take}"] += 1
         said = self._echo(request, self._said.get(take))
-        if self.seen[f"poll {take}"] == 1:
-            return web.Response(status=500, text=said)
         if take == "fine":
             url = f"{self.url}/outputs/clip.mp4?X-Amz-Signature={SIGNED}&Expires=1"
             return web.json_response(
@@ -59,11 +57,9 @@ class HostileProvider:
 
     async def output(self, request: web.Request) -> web.Response:
         self.seen["download"] += 1
-        if self.seen["download"] == 1:
-            return web.Response(status=403, text=self._echo(request, None))
         if request.path.endswith("clip.mp4"):
             raise web.HTTPFound(f"{self.url}/outputs/other.mp4?token={SIGNED}")
-        return web.Response(body=f"<html>{request.url} {SIGNED}</html>".encode(), content_type="video/mp4")
+        return web.Response(status=403, text=self._echo(request, None))
 
     async def ledger(self, request: web.Request) -> web.Response:
         self.seen["ledger"] += 1

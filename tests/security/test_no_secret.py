@@ -35,7 +35,7 @@ SECRETS = {
     "signed output": SIGNED,
     "signed input": INPUT,
 }
-TAKES = ("refused", "unclear", "odd", "failed", "fine", "picture")
+TAKES = ("refused", "unclear", "odd", "failed", "fine")
 
 
 def forms(secret: str) -> set[bytes]:
@@ -46,13 +46,9 @@ def forms(secret: str) -> set[bytes]:
 
 
 def request_of(take: str, provider: HostileProvider) -> dict[str, Any]:
-    if take == "picture":
-        picture = f"{provider.url}/nowhere/mine.png?X-Amz-Signature={INPUT}"
-        return {"title": "x", "scenes": [{"prompt": "waves", "picture": picture}]}
-    return {
-        "title": "x",
-        "scenes": [{"prompt": f"waves, take {take}", "visual": "clip", "duration_seconds": 4}],
-    }
+    picture = f"{provider.url}/nowhere/mine.png?X-Amz-Signature={INPUT}"
+    clip = {"prompt": f"waves, take {take}", "visual": "clip", "duration_seconds": 4}
+    return {"title": "x", "scenes": [{**clip, "picture": picture} if take == "refused" else clip]}
 
 
 def environment(provider: HostileProvider) -> dict[str, str]:
@@ -88,8 +84,8 @@ async def played_to_the_end(settings: Settings, provider: HostileProvider) -> No
     async with asyncio.timeout(240):
         while True:
             over |= {take for take in TAKES if is_over(await read_state(settings, f"take-{take}"))}
-            asked = provider.seen["download"] >= 3 and provider.seen["list"] and provider.seen["odd"]
-            if over >= {"refused", "failed", "picture"} and asked:
+            asked = provider.seen["download"] >= 2 and provider.seen["list"] and provider.seen["odd"]
+            if over >= {"refused", "failed"} and asked:
                 return
             await asyncio.sleep(0.5)
 
