@@ -165,7 +165,9 @@ class Settings(BrokerSettings):
 
     @field_validator("credits_key")
     @classmethod
-    def _fits_a_header(cls, value: SecretStr) -> SecretStr:
+    def _fits_a_header(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        if value.get_secret_value() and urlsplit(info.data.get("credits_url", "")).username is not None:
+            raise ValueError("SCENELOOM_CREDITS_URL holds a user, who would be sent in place of the key")
         if not re.fullmatch(r"[!-~]*", value.get_secret_value()):
             raise ValueError("a key holds no spaces and no letters beyond ASCII: no HTTP header may")
         return value

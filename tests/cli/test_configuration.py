@@ -158,3 +158,11 @@ def test_an_env_file_that_is_no_text_is_explained(run: Run, tmp_path: Path) -> N
 def test_a_login_in_a_url_is_never_shown() -> None:
     assert shown("https://me:secret@host/x") == "https://(hidden)@host/x"
     assert shown("kafka://host:9092") == "kafka://host:9092"
+
+
+def test_a_user_in_the_address_of_the_ledger_would_hide_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCENELOOM_CREDITS", "http")
+    monkeypatch.setenv("SCENELOOM_CREDITS_URL", "https://me:p4ss@ledger.example")
+    said = explained(monkeypatch, "SCENELOOM_CREDITS_KEY", "geheim")
+    assert said.startswith("SCENELOOM_CREDITS_KEY: (hidden) will not do: SCENELOOM_CREDITS_URL holds a user")
+    assert "p4ss" not in said

@@ -52,7 +52,7 @@ def request_of(take: str, provider: HostileProvider) -> dict[str, Any]:
 
 
 def environment(provider: HostileProvider) -> dict[str, str]:
-    ledger = provider.url.replace("://", f"://me:{SECRETS['login in a URL']}@")
+    with_login = provider.url.replace("://", f"://me:{SECRETS['login in a URL']}@")
     return {
         "SCENELOOM_LOG_LEVEL": "DEBUG",
         "SCENELOOM_CLIP_PROVIDER": "ark",
@@ -60,10 +60,10 @@ def environment(provider: HostileProvider) -> dict[str, str]:
         "SCENELOOM_ARK_URL": f"{provider.url}/api/v3",
         "SCENELOOM_ARK_USD_PER_SECOND": "0.0375",
         "SCENELOOM_OPENAI_KEY": SECRETS["key of another account"],
-        "SCENELOOM_OPENAI_URL": provider.url,
+        "SCENELOOM_OPENAI_URL": with_login,
         "SCENELOOM_ALLOW_PRIVATE_DOWNLOADS": "true",
         "SCENELOOM_CREDITS": "http",
-        "SCENELOOM_CREDITS_URL": f"{ledger}/ledger",
+        "SCENELOOM_CREDITS_URL": f"{provider.url}/ledger",
         "SCENELOOM_CREDITS_KEY": SECRETS["credits key"],
         "SCENELOOM_WEBHOOK_URL": "http://127.0.0.1:1/hooks",
         "SCENELOOM_WEBHOOK_SECRET": SECRETS["webhook secret"],
