@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test live compose-test faults soak bench check format docs release dashboards clean lock
+.PHONY: help setup demo story test fuzz live compose-test faults soak bench check format docs release dashboards clean lock
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 21
@@ -34,6 +34,11 @@ MAX_USD ?= 0.25
 live: $(READY)  ## Buy one asset of each kind: make live PROVIDER=name MAX_USD=0.25
 	@test -n "$(PROVIDER)" || { echo "name the account: make live PROVIDER=ark, with SCENELOOM_ARK_KEY set"; exit 2; }
 	@$(BIN)/python -m sceneloom.testing.live "$(PROVIDER)" --max-usd "$(MAX_USD)"
+
+MINUTES ?= 10
+fuzz: $(READY)  ## Look for what nobody thought of: make fuzz MINUTES=10
+	@end=$$(( $$(date +%s) + 60 * $(MINUTES) )); while [ $$(date +%s) -lt $$end ]; do \
+	  SCENELOOM_FUZZ=long $(BIN)/python -m pytest -q -m fuzz --timeout=0 || exit 1; done
 
 compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, read every figure; ten minutes
 	$(BIN)/python -m tests.compose

@@ -7,6 +7,7 @@ from typing import Any
 import faust
 import structlog
 from faust.types import EventT
+from faust.types.auth import CredentialsT
 from prometheus_client import CollectorRegistry
 
 from agents.credits import CreditsAgent
@@ -24,6 +25,7 @@ from sceneloom.codec import RowCodec, version_of
 from sceneloom.credits.courier import CreditCourier
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
+from sceneloom.kafka_access import tls_context
 from sceneloom.logs import configure_logging
 from sceneloom.monitoring.serving import require_free
 from sceneloom.monitoring.stages import StageTimes
@@ -272,10 +274,24 @@ def _table(delivery: Delivery, settings: Settings, name: str, row: Any) -> Any:
     )
 
 
+def _credentials(settings: Settings) -> CredentialsT | None:
+    """Return who we are to the broker, None where it does not ask."""
+    context = tls_context(settings)
+    if settings.broker_has_sasl:
+        return faust.SASLCredentials(
+            username=settings.broker_user,
+            password=settings.broker_password.get_secret_value(),
+            ssl_context=context,
+            mechanism=settings.broker_mechanism,
+        )
+    return None if context is None else faust.SSLCredentials(context)
+
+
 def _faust_settings(settings: Settings) -> dict[str, Any]:
     folder = settings.data_folder.resolve()
     return app_settings() | {
         "broker": [f"kafka://{server}" for server in settings.bootstrap],
+        "broker_credentials": _credentials(settings),
         "store": f"{settings.store}://",
         "datadir": str(folder / "tables"),
         "topic_partitions": settings.partitions,

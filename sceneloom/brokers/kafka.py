@@ -48,6 +48,8 @@ class KafkaBroker(Startable):
     Without *port*, free ones are chosen at the first start and kept with the data.
     """
 
+    _format_options: Sequence[str] = ()
+
     def __init__(
         self, folder: Path, *, port: int | None = None, nodes: int = 1, jars: Path | None = None
     ) -> None:
@@ -185,6 +187,7 @@ class KafkaBroker(Startable):
             self._cluster_id(),
             "-c",
             str(properties),
+            *self._format_options,
         ]
         process = BrokerProcess(command, log=folder / "format.log")
         if process.wait_ended(seconds=_START_SECONDS) != 0:

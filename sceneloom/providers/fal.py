@@ -79,17 +79,18 @@ class Fal:
         if clip.first_frame_url is not None:
             body["image_url"] = await orders.picture_url(clip.first_frame_url, self._assets)
         callback = self._callback(job) if self._callback else None
+        hidden = orders.secrets_in(callback)
         answer = await self._queue.buy(
             model,
             body,
             params={"fal_webhook": callback} if callback else None,
             reference=orders.reference(job),
-            hidden=orders.secrets_in(callback),
+            hidden=hidden,
         )
-        request_id = (answer.json() or {}).get("request_id")
+        request_id = orders.task_name((answer.json() or {}).get("request_id"))
         task_id = self.task_named(job, str(request_id))
-        if not isinstance(request_id, str) or not _TASK_ID.fullmatch(task_id):
-            raise self._queue.unclear(answer, "a request id")
+        if request_id is None or not _TASK_ID.fullmatch(task_id):
+            raise self._queue.unclear(answer, "a request id", hidden)
         return task_id
 
     async def poll(self, task_id: str) -> TaskReport:
