@@ -1,6 +1,6 @@
 """The deals: which account makes which kind of asset, with which model, at what price. No I/O."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
@@ -78,11 +78,34 @@ def deals(settings: Settings, today: date) -> Iterator[Deal]:
             known = service.entry.model(model, kind) or Model(name=model, kind=kind)
             if known.is_retired(today):
                 told = f"{model} is not served any more since {known.retires_on}; use {known.replaced_by}"
-                if account.model_for(kind) or usual_provider(settings, kind) == name:
+                if _chosen_model(account, kind, service) or usual_provider(settings, kind) == name:
                     raise ProviderMisset(f"{_variable(name)}_MODEL: {told}")
                 _log.warning("deals.model_retired", provider=name, kind=kind, told=told)
                 continue
             yield _deal(name, account, service, model, known)
+
+
+def require_usable(settings: Settings, today: date) -> None:
+    """Look whether who shall time words is there, and can work on this machine: in seconds.
+
+    Raises `ProviderMisset`.
+    """
+    name = settings.transcription_provider
+    if not name:
+        return
+    alone = {each: account for each, account in settings.accounts.items() if each == name}
+    deal = ear_among(deals(settings.model_copy(update={"accounts": alone}), today), name)
+    if why := deal.service.why_unusable(deal.model):
+        raise ProviderMisset(f"{_variable(name)}_MODEL: {why}")
+
+
+def ear_among(found: Iterable[Deal], name: str) -> Deal:
+    """Return the deal of the account *name* that times words. Raises `ProviderMisset` where there is none."""
+    for deal in found:
+        if deal.name == name and deal.kind is Aid.TRANSCRIPTION:
+            return deal
+    why = why_unknown(name, Aid.TRANSCRIPTION) or f"there is no provider {name}"
+    raise ProviderMisset(f"SCENELOOM_TRANSCRIPTION_PROVIDER: {why}")
 
 
 def is_set_up(name: str, account: Account) -> bool:
@@ -120,7 +143,7 @@ def why_unknown(name: str, kind: str) -> str | None:
         return None
     if kind not in set(map(str, service.adapters)):
         return f"{name} makes {' and '.join(service.adapters)}, not {kind}"
-    return f"{name} is not set up: set {_variable(name)}_{'KEY' if service.entry.needs_key else 'URL'}"
+    return f"{name} is not set up: set {_variable(name)}_{service.entry.set_up_by}"
 
 
 def _is_wanted(settings: Settings, name: str, kind: Kind, service: Service) -> bool:
@@ -157,11 +180,15 @@ def _deal(name: str, account: Account, service: Service, model: str, known: Mode
 
 def _model(settings: Settings, name: str, kind: Kind, service: Service) -> str:
     entry = service.entry
-    model = settings.accounts[name].model_for(kind) or entry.usual_model(kind)
+    model = _chosen_model(settings.accounts[name], kind, service) or entry.usual_model(kind)
     if not model:
         text = f"name the model at {entry.title}, as in {entry.model_hint}"
         raise ProviderMisset(f"{_variable(name)}_MODEL: {text}")
     return model
+
+
+def _chosen_model(account: Account, kind: Kind, service: Service) -> str:
+    return account.model_for(kind) or (account.model if len(service.adapters) == 1 else "")
 
 
 def _tier(name: str, account: Account, service: Service) -> str:

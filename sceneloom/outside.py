@@ -13,7 +13,7 @@ from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
 from sceneloom.credits.http import HttpLedger
-from sceneloom.deals import ProviderMisset, why_unknown
+from sceneloom.deals import ProviderMisset, require_usable, why_unknown
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers import voices
 from sceneloom.providers.motion import Motion
@@ -140,8 +140,9 @@ def connect(settings: Settings) -> Outside:
 def connect_worker(settings: Settings) -> Outside:
     """Connect as `connect` does, with traces where OTEL_* asks for them.
 
-    Raises `ProviderMisset` too where a provider that is chosen is not there.
+    Raises `ProviderMisset` too where a provider that is chosen is not there, or cannot work on this machine.
     """
+    require_usable(settings, SystemClock().now().date())
     outside = connect(settings)
     chosen = {"PROVIDER": usual_providers(settings), "FALLBACK": fallback_providers(settings)}
     for role, names in chosen.items():

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Final
 
+from sceneloom.deals import ProviderMisset, require_usable
 from sceneloom.operations.examination import Finding, aside, fault, ok
-from sceneloom.outside import fallback_providers, usual_providers, without_store
+from sceneloom.outside import SystemClock, fallback_providers, usual_providers, without_store
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
@@ -68,7 +69,8 @@ async def providers(settings: Settings) -> list[Finding]:
 
 async def _half_set(settings: Settings, name: str) -> Finding | None:
     """Return what is wrong with the settings of one provider, with the keys of all others taken away."""
-    alone = {"accounts": {name: settings.accounts[name]}}
+    ear = name if settings.transcription_provider == name else ""
+    alone = {"accounts": {name: settings.accounts[name]}, "transcription_provider": ear}
     try:
         outside = without_store(settings.model_copy(update=alone))
     except ValueError as error:
@@ -80,6 +82,8 @@ async def _half_set(settings: Settings, name: str) -> Finding | None:
 
 async def _unknown_choices(settings: Settings) -> list[Finding]:
     """Return a fault for each setting that chooses a provider which is not there."""
+    if misset := await _unusable_ear(settings):
+        return [misset]
     outside = without_store(settings)
     choices = [
         *((kind, "PROVIDER", name) for kind, name in usual_providers(settings).items()),
@@ -94,6 +98,15 @@ async def _unknown_choices(settings: Settings) -> list[Finding]:
     for close in outside.closers:
         await close()
     return findings
+
+
+async def _unusable_ear(settings: Settings) -> Finding | None:
+    """Return a fault where who shall time the words of speech is not there, or cannot work here."""
+    try:
+        await aside(lambda: require_usable(settings, SystemClock().now().date()))
+    except ProviderMisset as error:
+        return fault(str(error), "set that, or unset SCENELOOM_TRANSCRIPTION_PROVIDER")
+    return None
 
 
 def settings_check(faults: Sequence[str]) -> list[Finding]:

@@ -25,6 +25,7 @@ from sceneloom.providers.runway import Runway
 from sceneloom.providers.stability import Stability
 from sceneloom.providers.stock import Pexels, Pixabay
 from sceneloom.providers.transcription import Scribe, Whisper
+from sceneloom.providers.whisper import LocalWhisper, why_unusable
 
 GROUP: Final = "sceneloom.providers"
 """The group of entry points; each is a `Service`."""
@@ -33,12 +34,18 @@ Adapter = Callable[[Connection], Any]
 """Makes a VideoProvider, or one of the providers of pictures, speech or words, by its kind."""
 
 
+def _usable(_model: str) -> None:
+    """Most work elsewhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """A provider: what the catalogue says of it, and who speaks with it about each kind of asset."""
 
     entry: Entry
     adapters: Mapping[Kind, Adapter]
+    why_unusable: Callable[[str], str | None] = _usable
+    """Says why a model cannot be used on this machine, in seconds; None where it can."""
 
 
 class BadService(ValueError):
@@ -124,13 +131,18 @@ _ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
     "replicate": {JobKind.CLIP: Replicate},
     "runway": {JobKind.CLIP: Runway},
     "stability": {JobKind.IMAGE: Stability},
+    "whisper": {Aid.TRANSCRIPTION: LocalWhisper},
 }
+_LOCAL: Final[Mapping[str, Callable[[str], str | None]]] = {"whisper": why_unusable}
 
 
 @functools.cache
 def services() -> Mapping[str, Service]:
     """Return all services by name. Raises `BadService` where a package offers something else."""
-    own = {name: Service(entries()[name], adapters) for name, adapters in _ADAPTERS.items()}
+    own = {
+        name: Service(entries()[name], adapters, _LOCAL.get(name, _usable))
+        for name, adapters in _ADAPTERS.items()
+    }
     return own | dict(_others(own))
 
 
