@@ -9,7 +9,7 @@ from typing import Final
 
 from sceneloom.deals import ProviderMisset, require_usable
 from sceneloom.operations.examination import Finding, aside, fault, ok
-from sceneloom.outside import SystemClock, fallback_providers, usual_providers, without_store
+from sceneloom.outside import SystemClock, chosen_providers, without_store
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
@@ -86,8 +86,7 @@ async def _unknown_choices(settings: Settings) -> list[Finding]:
         return [misset]
     outside = without_store(settings)
     choices = [
-        *((kind, "PROVIDER", name) for kind, name in usual_providers(settings).items()),
-        *((kind, "FALLBACK", name) for kind, name in fallback_providers(settings).items()),
+        (kind, role, name) for role, names in chosen_providers(settings).items() for kind, name in names
     ]
     findings = []
     for kind, role, name in choices:
