@@ -151,10 +151,15 @@ def _is_wanted(settings: Settings, name: str, kind: Kind, service: Service) -> b
 
     An account that does so needs no voice, unless it is the usual speaker, too.
     """
+    account = settings.accounts[name]
+    if _is_host(service) and usual_provider(settings, kind) != name:
+        # One of its models may be all that was bought there.
+        chosen = [each for each in service.adapters if _chosen_model(account, each, service)]
+        return kind in (chosen or list(service.adapters)[:1])
     is_transcriber = usual_provider(settings, Aid.TRANSCRIPTION) == name
     if kind is Aid.TRANSCRIPTION:
         return is_transcriber
-    is_mute = kind is JobKind.SPEECH and service.entry.needs_voice and not settings.accounts[name].voice
+    is_mute = kind is JobKind.SPEECH and service.entry.needs_voice and not account.voice
     return not (is_mute and is_transcriber) or usual_provider(settings, kind) == name
 
 
@@ -183,12 +188,28 @@ def _model(settings: Settings, name: str, kind: Kind, service: Service) -> str:
     model = _chosen_model(settings.accounts[name], kind, service) or entry.usual_model(kind)
     if not model:
         text = f"name the model at {entry.title}, as in {entry.model_hint}"
-        raise ProviderMisset(f"{_variable(name)}_MODEL: {text}")
+        of_kind = f"_{kind.upper()}" if _needs_own_model(service, kind) else ""
+        raise ProviderMisset(f"{_variable(name)}{of_kind}_MODEL: {text}")
     return model
 
 
 def _chosen_model(account: Account, kind: Kind, service: Service) -> str:
-    return account.model_for(kind) or (account.model if len(service.adapters) == 1 else "")
+    """Return the model that the account chooses, empty where none is: at a host, MODEL is that of clips."""
+    if len(service.adapters) == 1:
+        return account.model_for(kind) or account.model
+    if _needs_own_model(service, kind):
+        return str(getattr(account, f"{kind}_model", ""))
+    return account.model_for(kind)
+
+
+def _needs_own_model(service: Service, kind: Kind) -> bool:
+    return _is_host(service) and kind is not next(iter(service.adapters))
+
+
+def _is_host(service: Service) -> bool:
+    """Tell whether the service makes several kinds of assets by models of others, which are to be chosen."""
+    kinds = service.adapters
+    return len(kinds) > 1 and not any(map(service.entry.usual_model, kinds))
 
 
 def _tier(name: str, account: Account, service: Service) -> str:

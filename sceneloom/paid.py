@@ -39,7 +39,9 @@ def paid_suppliers(
         if not isinstance(deal.kind, JobKind):
             continue
         callback = _callback(settings, deal)
-        to = replace(connection(deal, assets, client=client, clock=clock), callback=callback)
+        fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
+        reached = connection(deal, assets, client=client, clock=clock)
+        to = replace(reached, callback=callback, fetch=fetch)
         heard_by = ear if deal.kind is JobKind.SPEECH and not deal.service.entry.tells_words else None
         build = partial(_maker, deal, to, settings.allow_private_downloads, heard_by)
         offer = _offer(deal, to, heard_by)

@@ -210,3 +210,32 @@ def test_nobody_transcribes_unless_chosen_and_the_model_that_speaks_never_does()
     assert [deal.model for deal in deals(settings(**speaking), TODAY)] == ["eleven_v4"]
     chosen = settings({"transcription_provider": "elevenlabs"}, **speaking)
     assert [deal.model for deal in deals(chosen, TODAY)] == ["eleven_v4", "scribe_v2"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "kinds"),
+    [
+        ({"model": "acme/clips", "usd_per_second": 0.1}, {JobKind.CLIP: "acme/clips"}),
+        ({"image_model": "acme/flux", "image_usd": 0.03}, {JobKind.IMAGE: "acme/flux"}),
+        (
+            {"model": "acme/clips", "usd_per_second": 0.1, "image_model": "acme/flux", "image_usd": 0.03},
+            {JobKind.CLIP: "acme/clips", JobKind.IMAGE: "acme/flux"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("host", ["fal", "replicate"])
+def test_a_host_of_models_makes_what_a_model_is_chosen_for(
+    host: str, facts: dict[str, Any], kinds: dict[JobKind, str]
+) -> None:
+    found = deals(settings(**{host: Account(key=KEY, **facts)}), TODAY)
+    assert {deal.kind: deal.model for deal in found} == kinds
+
+
+def test_a_host_that_is_the_usual_one_needs_its_model_and_price() -> None:
+    clips = {"model": "acme/clips", "usd_per_second": 0.1}
+    drawing = {"image_provider": "fal"}
+    assert refusal(drawing, fal=Account(key=KEY, **clips)).startswith("SCENELOOM_FAL_IMAGE_MODEL: ")
+    assert refusal(drawing, fal=Account(key=KEY, **clips, image_model="a/b")).startswith(
+        "SCENELOOM_FAL_IMAGE_USD: "
+    )
+    assert refusal(fal=Account(key=KEY)).startswith("SCENELOOM_FAL_MODEL: ")

@@ -16,6 +16,7 @@ from sceneloom.providers.connection import Connection
 from sceneloom.providers.elevenlabs import ElevenLabs
 from sceneloom.providers.fal import Fal
 from sceneloom.providers.google import Google
+from sceneloom.providers.hosted_pictures import FalPictures, ReplicatePictures
 from sceneloom.providers.kling import Kling
 from sceneloom.providers.luma import Luma
 from sceneloom.providers.minimax import MiniMax
@@ -67,21 +68,6 @@ def _ark(to: Connection) -> Ark:
     )
 
 
-def _fal(to: Connection) -> Fal:
-    return Fal(
-        client=to.client,
-        key=to.key,
-        clock=to.clock,
-        assets=to.assets,
-        cost_usd=to.cost_usd,
-        base_url=to.url,
-        platform_url=to.list_url,
-        resolution=to.resolution,
-        callback=to.callback,
-        patience=to.patience,
-    )
-
-
 def _openai_images(to: Connection) -> OpenAIImages:
     more = {"patience": to.patience} if to.patience else {}
     return OpenAIImages(
@@ -116,7 +102,7 @@ _ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
     "azure": {JobKind.SPEECH: Azure},
     "comfyui": {JobKind.IMAGE: ComfyUI},
     "elevenlabs": {JobKind.SPEECH: ElevenLabs, Aid.TRANSCRIPTION: Scribe},
-    "fal": {JobKind.CLIP: _fal},
+    "fal": {JobKind.CLIP: Fal.reached_by, JobKind.IMAGE: FalPictures},
     "google": {JobKind.CLIP: Google},
     "kling": {JobKind.CLIP: Kling},
     "luma": {JobKind.CLIP: Luma},
@@ -128,7 +114,7 @@ _ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
     },
     "pexels": {JobKind.CLIP: Pexels},
     "pixabay": {JobKind.CLIP: Pixabay},
-    "replicate": {JobKind.CLIP: Replicate},
+    "replicate": {JobKind.CLIP: Replicate, JobKind.IMAGE: ReplicatePictures},
     "runway": {JobKind.CLIP: Runway},
     "stability": {JobKind.IMAGE: Stability},
     "whisper": {Aid.TRANSCRIPTION: LocalWhisper},
