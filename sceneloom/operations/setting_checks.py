@@ -3,7 +3,7 @@
 import platform
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import metadata
 from typing import Final
 
@@ -56,10 +56,8 @@ def set_keys(settings: Settings) -> list[str]:
 async def providers(settings: Settings) -> list[Finding]:
     """Look which providers can be chosen, without a call to any: that could cost money."""
     keys = set_keys(settings)
-    findings = [finding for name in keys if (finding := await _half_set(settings, name))]
-    broken = len(findings)
-    if not broken:
-        findings += await _unknown_choices(settings)
+    half_set = {name: finding for name in keys if (finding := await _half_set(settings, name))}
+    findings = [*half_set.values(), *await _unknown_choices(settings, half_set)]
     if findings:
         return findings
     if not keys:
@@ -80,18 +78,20 @@ async def _half_set(settings: Settings, name: str) -> Finding | None:
     return None
 
 
-async def _unknown_choices(settings: Settings) -> list[Finding]:
-    """Return a fault for each setting that chooses a provider which is not there."""
-    if misset := await _unusable_ear(settings):
-        return [misset]
-    outside = without_store(settings)
+async def _unknown_choices(settings: Settings, half_set: Collection[str]) -> list[Finding]:
+    """Return a fault for each setting that chooses a provider which is neither there nor *half_set*."""
+    accounts = {name: account for name, account in settings.accounts.items() if name not in half_set}
+    ear = "" if settings.transcription_provider in half_set else settings.transcription_provider
+    sound = settings.model_copy(update={"accounts": accounts, "transcription_provider": ear})
+    misset = await _unusable_ear(sound)
+    outside = without_store(sound.model_copy(update={"transcription_provider": ""}) if misset else sound)
     choices = [
         (kind, role, name) for role, names in chosen_providers(settings).items() for kind, name in names
     ]
-    findings = []
+    findings = [misset] if misset else []
     for kind, role, name in choices:
         known = outside.workshop.names(kind)
-        if name not in known:
+        if name not in {*known, *half_set}:
             advice = f"set its key, or choose one of: {', '.join(sorted(known))}"
             findings.append(fault(f"SCENELOOM_{kind.upper()}_{role} is {name}, which nobody here is", advice))
     for close in outside.closers:

@@ -60,6 +60,16 @@ async def test_every_choice_of_a_provider_that_is_not_there_is_named() -> None:
     assert "motion" in found[2].advice
 
 
+async def test_a_half_set_provider_hides_no_other_fault() -> None:
+    chosen = {"clip_provider": "fal", "image_provider": "openia", "transcription_provider": "nobody"}
+    found = await providers(settings(**chosen, accounts={"fal": {"key": "k"}}))
+    assert [each.split(":")[0].split(" ")[0] for each in faults(found)] == [
+        "fal",
+        "SCENELOOM_TRANSCRIPTION_PROVIDER",
+        "SCENELOOM_IMAGE_PROVIDER",
+    ]
+
+
 async def test_an_account_is_not_blamed_for_another_that_times_words() -> None:
     keys = {"ark": {"key": "k-1"}, "elevenlabs": {"key": "k-2"}}
     (finding,) = await providers(settings(transcription_provider="elevenlabs", accounts=keys))
