@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from importlib import metadata
 from typing import Final
 
+from sceneloom.clock import SystemClock
 from sceneloom.deals import ProviderMisset, require_usable
 from sceneloom.operations.examination import Finding, aside, fault, ok
-from sceneloom.outside import SystemClock, chosen_providers, without_store
+from sceneloom.outside import chosen_providers, without_store
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
