@@ -81,7 +81,7 @@ release: $(READY)  ## Keep the public schemas and what is stored as those of a r
 
 lock: $(READY)  ## Pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml --extra tracing --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml --extra tracing --extra transcription --group dev -o requirements-dev.lock
 
 clean:  ## Remove what was made
 	rm -rf .venv out data .mypy_cache .pytest_cache .ruff_cache .hypothesis

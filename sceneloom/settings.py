@@ -106,9 +106,9 @@ class Settings(BrokerSettings):
         le=30 * 86_400,
         description="How long a person may take to approve a resend; 0 asks nobody and fails the scene.",
     )
-    image_fallback: str = Field(default="", description="Who makes pictures where that provider is away.")
-    speech_fallback: str = Field(default="", description="Who speaks where that provider is away.")
-    clip_fallback: str = Field(default="", description="Who makes clips where that provider is away.")
+    image_fallback: str = Field(default="", description="Who makes pictures where that is away: NAME[,NAME]…")
+    speech_fallback: str = Field(default="", description="Who speaks where that is away: NAME[,NAME]…")
+    clip_fallback: str = Field(default="", description="Who makes clips where that is away: NAME[,NAME]…")
     accounts: Mapping[str, Account] = Field(
         default={}, description="Accounts at paid providers, as JSON; better SCENELOOM_NAME_KEY and its like."
     )

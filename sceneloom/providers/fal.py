@@ -6,7 +6,7 @@ Wire shapes: fal.ai/docs/api-reference/inference-api, and .../platform-apis for 
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import httpx
 import structlog
@@ -16,7 +16,8 @@ from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import AssetStore, Clock, Reconciled, TaskReport
 from sceneloom.providers import orders
-from sceneloom.providers.fal_words import VERDICTS, app_of, complaint, video_url
+from sceneloom.providers.connection import Connection
+from sceneloom.providers.fal_words import VERDICTS, app_of, complaint, media_url
 from sceneloom.providers.verdicts import Answer, Complaint, text_of
 from sceneloom.providers.wire import Patience, Wire
 
@@ -71,6 +72,22 @@ class Fal:
         self._resolution = resolution
         self._callback = callback
         self._options = dict(options)
+
+    @classmethod
+    def reached_by(cls, to: Connection) -> Self:
+        """Make the one that *to* reaches."""
+        return cls(
+            client=to.client,
+            key=to.key,
+            clock=to.clock,
+            assets=to.assets,
+            cost_usd=to.cost_usd,
+            base_url=to.url,
+            platform_url=to.list_url,
+            resolution=to.resolution,
+            callback=to.callback,
+            patience=to.patience,
+        )
 
     async def submit(self, job: Job) -> str:
         """Order the clip and return the task's id. Raises `ProviderFailure` or `OutcomeUnknown`."""
@@ -155,11 +172,11 @@ class Fal:
         """Report the output. Only an error that names a reason is the task's; others concern our question."""
         answer = await self._queue.ask("GET", path)
         if answer.is_success and (body := answer.json()) is not None:
-            url = video_url(body)
+            url = media_url(body)
             if url is not None:
                 return TaskReport(done=True, progress=1.0, output_url=url)
             return TaskReport(
-                done=True, error_code=ErrorCode.OUTPUT_MISSING, detail="success without a video"
+                done=True, error_code=ErrorCode.OUTPUT_MISSING, detail="success without an output"
             )
         if answer.status in _GONE:
             detail = "the result is not kept any more"
