@@ -10,9 +10,10 @@ from aiokafka.structs import OffsetAndMetadata
 from faust.types import TP
 
 from sceneloom.changelog_notes import ChangelogNotes
+from sceneloom.kafka_access import ANSWER_SECONDS, BrokerUnreachable, client_options
 from sceneloom.operations.letters import READ_BY_WORKERS
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import ANSWER_SECONDS, BrokerUnreachable, partition_counts
+from sceneloom.topic_admin import partition_counts
 from sceneloom.topics import app_name, topic_name, topic_specs
 
 
@@ -48,7 +49,7 @@ async def _looked_at(settings: Settings, *, accept: bool) -> list[str]:
     changelogs = sorted(name for name in there if name.endswith("-changelog"))
     counts = await partition_counts(settings, [*sources, *changelogs])
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.bootstrap,
+        **client_options(settings),
         group_id=app_name(settings),
         enable_auto_commit=False,
         request_timeout_ms=int(ANSWER_SECONDS * 1000),

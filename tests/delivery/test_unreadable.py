@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from yarl import URL
 
 from sceneloom.codec import RowCodec, version_of
-from sceneloom.delivery import DurableTable
+from sceneloom.durable_table import DurableTable
 from sceneloom.unreadable import RowUnreadable
 from tests.delivery.fakes import Rig
 

@@ -15,9 +15,9 @@ SECRET: Final = SecretStr("only-the-worker-and-the-gateway-know")
 class Gateway:
     """The gateway in a process of its own; `settings` are for the workers beside it."""
 
-    def __init__(self, stage: Stage, **more: str) -> None:
+    def __init__(self, stage: Stage, *, module: str = "sceneloom", **more: str) -> None:
         self._log = stage.folder / "gateway.log"
-        command = [sys.executable, "-m", "sceneloom", "gateway", "--port", "0", "--json"]
+        command = [sys.executable, "-m", module, "gateway", "--port", "0", "--json"]
         environment = stage.environment(SCENELOOM_WEBHOOK_SECRET=SECRET.get_secret_value(), **more)
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log)

@@ -6,19 +6,26 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
+from faust.stores import rocksdb
+
 from agents.recovery import RecoveryAgent
 from models.job import Job
+from models.project import Project
 from models.values import Value
 from sceneloom import app
+from sceneloom.callbacks import Call
+from sceneloom.changelog_notes import ChangelogNotes
 from sceneloom.clock import SystemClock
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
+from sceneloom.durable_table import MendedStore
 from sceneloom.runner import JobRunner
 from sceneloom.runner.agenda import Step
 from sceneloom.runner.buying import Buying
 from sceneloom.runner.searching import Searching
 from sceneloom.workshop.pace import Pace
 from sceneloom.workshop.workshop import Workshop
+from tables.projects import ProjectTable
 
 
 def _replace(owner: Any, name: str, instead: Any) -> None:
@@ -95,9 +102,15 @@ def _no_winding_up() -> None:
     _replace(JobRunner, "_wind_up", wind_up)
 
 
-def _believe_all() -> None:
-    """Take every message of a job for news."""
-    _replace(Job, "_is_news", lambda _self, _event: True)
+def _forget_what_ended() -> None:
+    """Forget projects when they have ended, as if nobody could ask for them again."""
+    get = ProjectTable.get
+
+    def without(table: ProjectTable, project_id: str) -> Project | None:
+        project = get(table, project_id)
+        return project if project is not None and project.is_open else None
+
+    _replace(ProjectTable, "get", without)
 
 
 def _no_letters() -> None:
@@ -121,6 +134,21 @@ def _all_values(model: type[Value]) -> list[type[Value]]:
     return [each for child in model.__subclasses__() for each in (child, *_all_values(child))]
 
 
+def _believe_callers() -> None:
+    """Take whoever calls for a provider."""
+    _replace(Call, "is_proven_by", lambda _self, _token, _secret: True)
+
+
+def _no_mending() -> None:
+    """Open whatever lies in the folder of the tables."""
+    _replace(MendedStore, "_open_for_partition", rocksdb.Store._open_for_partition)
+
+
+def _no_notes() -> None:
+    """Read a table from whatever the changelog holds."""
+    _replace(ChangelogNotes, "losses", lambda *_: [])
+
+
 def _no_acknowledgements() -> None:
     """Go on, and commit, before the broker has what was sent; and have it acknowledge nothing."""
 
@@ -142,10 +170,13 @@ PROTECTIONS: Final[Mapping[str, Callable[[], None]]] = MappingProxyType(
         "a list has time to show a task": _no_grace,
         "tasks have a deadline": _no_deadline,
         "cancelled jobs are wound up": _no_winding_up,
-        "jobs drop what is no news": _believe_all,
+        "projects that ended are remembered": _forget_what_ended,
         "what cannot be read is a dead letter": _no_letters,
         "a clock that follows slowly": _bare_clock,
         "fields of newer releases are ignored": _no_rollback,
+        "webhooks must be proven": _believe_callers,
+        "damaged tables are read anew": _no_mending,
+        "changelogs must hold what was acknowledged": _no_notes,
         "acknowledgements": _no_acknowledgements,
     }
 )

@@ -3,6 +3,7 @@
 python -m tests.faults.worker      settings by SCENELOOM_*, those of tests.e2e.house, and:
 FAULT_POINT, FAULT_HIT   kill -9 itself at this point, when it comes there for the HIT-th time
 FAULT_WITHOUT            the protection that is taken away (tests.faults.unprotected)
+FAULT_RELEASE            `next`: be a worker of the next release
 FAULT_POLLS              seconds between polls of a paid task, instead of the provider's schedule
 FAULT_CLOCK              a file that holds by how many seconds the clock is wrong
 FAULT_READ_SECONDS       how long an answer of a provider may take
@@ -27,7 +28,8 @@ from models.lifecycle import SubmitState
 from models.snapshot import ProjectSnapshot
 from sceneloom.app import create_app, run
 from sceneloom.clock import SystemClock
-from sceneloom.delivery import Delivery, DurableTable
+from sceneloom.delivery import Delivery
+from sceneloom.durable_table import DurableTable
 from sceneloom.outside import Outside
 from sceneloom.providers.wire import Patience
 from sceneloom.publisher import TopicPublisher
@@ -38,6 +40,7 @@ from sceneloom.topics import JOBS_TABLE
 from sceneloom.workshop.workshop import Workshop
 from tests.e2e import house
 from tests.faults.unprotected import take_away
+from tests.stored.next_release import become_next
 
 Matches = Callable[..., bool]
 
@@ -162,6 +165,8 @@ def main() -> int:
     if "FAULT_BLOCK" in os.environ:
         signal.signal(signal.SIGALRM, _block)
     take_away()
+    if os.environ.get("FAULT_RELEASE") == "next":
+        become_next()
     if "FAULT_READ_SECONDS" in os.environ:
         short = httpx.Timeout(float(os.environ["FAULT_READ_SECONDS"]))
         setattr(Patience, "timeout", property(lambda _: short))  # noqa: B010 -- see above

@@ -38,8 +38,8 @@ def become_next() -> None:
     """Make the code in this process that of the next release."""
     for module in (codec, publisher):
         module.encode = encode  # type: ignore[attr-defined]  # the name that they use
-    ObjectAssets.remember = _with_more(ObjectAssets.remember)  # type: ignore[method-assign]  # as above
-    ObjectAssets.claim = _with_more(ObjectAssets.claim)  # type: ignore[method-assign]  # as above
+    for keep in (ObjectAssets.remember, ObjectAssets.claim):
+        setattr(ObjectAssets, keep.__name__, _with_more(keep))
 
 
 if __name__ == "__main__":

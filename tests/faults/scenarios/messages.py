@@ -22,7 +22,7 @@ _TOPICS = (PROJECT_REQUESTS, SCENE_REQUESTS, JOB_EVENTS, SCENE_RESULTS)
 _WEEK_MS = 7 * 24 * 3600 * 1000
 
 
-@scenario(14, "events twice, in any order, a week old", runs=2, without="jobs drop what is no news")
+@scenario(14, "events twice, in any order, a week old", runs=2, without="projects that ended are remembered")
 async def again(arena: Arena) -> None:
     """Send every message of finished projects twice more, shuffled, with last week's timestamps."""
     arena.keep("only")

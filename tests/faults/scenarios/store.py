@@ -14,7 +14,7 @@ from tests.faults.scenarios.provider import play
 from tests.faults.vanishing import backup, make_anew, put_back
 
 
-@scenario(17, "the folder of the tables deleted, and corrupt", runs=2)
+@scenario(17, "the folder of the tables deleted, and corrupt", runs=2, without="damaged tables are read anew")
 async def broken_folder(arena: Arena) -> None:
     """Kill a worker, spoil its folder, start it again: the tables come back, and nothing is bought again."""
     arena.worker("only", SCENELOOM_INSTANCE="only")

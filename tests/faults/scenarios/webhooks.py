@@ -13,7 +13,7 @@ from tests.faults.scenarios.ground import nothing_more
 from tests.faults.scenarios.provider import all_completed, play, rule
 
 
-@scenario(20, "webhooks replayed, forged, stale, and with wrong tokens")
+@scenario(20, "webhooks replayed, forged, stale, and with wrong tokens", without="webhooks must be proven")
 async def webhooks(arena: Arena) -> None:
     """Lie to the gateway in every way: what is not proven is refused, and what is proven is only a hint."""
     play(
@@ -22,7 +22,12 @@ async def webhooks(arena: Arena) -> None:
         rule("take 2", webhook={"stale": True}),
         rule("take 3", running=4, webhook={"forged": True, "lost": True}),
     )
-    gateway = Gateway(arena, SCENELOOM_FAL_JWKS_URL=f"{arena.provider.url}/.well-known/jwks.json")
+    gateway = Gateway(
+        arena,
+        module="tests.faults.commands",
+        FAULT_WITHOUT=arena.without,
+        SCENELOOM_FAL_JWKS_URL=f"{arena.provider.url}/.well-known/jwks.json",
+    )
     try:
         arena.keep("only", FAULT_POLLS="3", **_at_fal(arena), **gateway.settings)
         await arena.placed(0)
