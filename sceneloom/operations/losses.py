@@ -10,10 +10,10 @@ from aiokafka.structs import OffsetAndMetadata
 from faust.types import TP
 
 from sceneloom.changelog_notes import ChangelogNotes
-from sceneloom.kafka_access import ANSWER_SECONDS, BrokerUnreachable, client_options
+from sceneloom.kafka_access import ANSWER_SECONDS, client_options
 from sceneloom.operations.letters import READ_BY_WORKERS
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import partition_counts
+from sceneloom.topic_admin import BrokerUnreachable, partition_counts
 from sceneloom.topics import app_name, topic_name, topic_specs
 
 
