@@ -27,8 +27,8 @@ demo: $(READY)  ## Make out/lighthouse.mp4: no keys, no Docker, no Java
 story: $(READY)  ## A provider fails, a worker is killed, a retry: every picture is paid for once
 	@$(BIN)/sceneloom story
 
-test: $(READY)  ## Run all tests, on a real Kafka where one can be had
-	$(BIN)/python -m pytest
+test: $(READY)  ## Run all tests, on a real Kafka where one can be had; PYTEST="-n 0" in one process
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST)
 
 MAX_USD ?= 0.25
 live: $(READY)  ## Buy one asset of each kind: make live PROVIDER=name MAX_USD=0.25
