@@ -26,7 +26,6 @@ async def request_topic(arena: Arena) -> None:
     await arena.ended(late)
     lags = await _lags(arena)
     arena.require(all(lag is None or lag >= 0 for lag in lags), f"lags: {lags}")
-    arena.figures["restarts"] = arena.restarts
 
 
 async def _lags(arena: Arena) -> list[int | None]:
