@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test live compose-test bench check format docs release dashboards clean lock
+.PHONY: help setup demo story test live compose-test faults soak bench check format docs release dashboards clean lock
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 21
@@ -37,6 +37,14 @@ live: $(READY)  ## Buy one asset of each kind: make live PROVIDER=name MAX_USD=0
 
 compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, read every figure; ten minutes
 	$(BIN)/python -m tests.compose
+
+SEED ?= 1
+faults: $(READY)  ## Try every way to die: make faults SCENARIO=4 SEED=7 repeats one
+	$(BIN)/python -m tests.faults $(if $(SCENARIO),--scenario $(SCENARIO)) --seed $(SEED) $(if $(RUNS),--runs $(RUNS)) $(if $(UNPROTECTED),--unprotected)
+
+MINUTES ?= 30
+soak: $(READY)  ## Kill workers at random for MINUTES=30, and judge again and again
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --seed $(SEED) $(if $(KILLS),--kills $(KILLS))
 
 bench: $(READY)  ## Measure a worker with 50 000 jobs in flight; three minutes
 	$(BIN)/python -m benchmarks

@@ -48,7 +48,7 @@ async def _looked_at(settings: Settings, *, accept: bool) -> list[str]:
     changelogs = sorted(name for name in there if name.endswith("-changelog"))
     counts = await partition_counts(settings, [*sources, *changelogs])
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.bootstrap,
+        bootstrap_servers=",".join(settings.bootstrap),
         group_id=app_name(settings),
         enable_auto_commit=False,
         request_timeout_ms=int(ANSWER_SECONDS * 1000),

@@ -9,7 +9,7 @@ import pytest
 from sceneloom.testing.fake_provider import FakeProvider
 from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS
 from tests.delivery.test_tables_on_disk import fill
-from tests.e2e.conftest import Stage
+from tests.e2e.stage import Stage
 from tests.e2e.test_frozen import until_in_log
 from tests.e2e.test_main_job import is_completed
 from tests.e2e.test_paid import accepted, buying_pictures, clips, paying
