@@ -27,7 +27,8 @@ from models.lifecycle import SubmitState
 from models.snapshot import ProjectSnapshot
 from sceneloom.app import create_app, run
 from sceneloom.clock import SystemClock
-from sceneloom.delivery import Delivery, DurableTable
+from sceneloom.delivery import Delivery
+from sceneloom.durable_table import DurableTable
 from sceneloom.outside import Outside
 from sceneloom.providers.wire import Patience
 from sceneloom.publisher import TopicPublisher
