@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from sceneloom.delivery import EXIT_CODE
 from sceneloom.testing.fake_provider import FakeProvider
 from sceneloom.topics import partition_of
-from tests.e2e.stage import Stage
+from tests.e2e.stage import RunningWorker, Stage
 from tests.e2e.test_main_job import is_completed
 from tests.e2e.test_paid import accepted, paying, shared_evenly
 
@@ -32,7 +31,7 @@ def one_clip(name: str) -> dict[str, object]:
     }
 
 
-async def frozen_past_its_session(stage: Stage, worker: subprocess.Popen[bytes]) -> None:
+async def frozen_past_its_session(stage: Stage, worker: RunningWorker) -> None:
     """Freeze *worker*, and wait until its session is over for certain."""
     worker.send_signal(signal.SIGSTOP)
     await asyncio.sleep(stage.session_seconds + 1)
