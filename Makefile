@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test fuzz live compose-test bench check format docs release dashboards clean lock
+.PHONY: help setup demo story test fuzz live compose-test faults soak bench check format docs release dashboards clean lock
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 21
@@ -42,6 +42,14 @@ fuzz: $(READY)  ## Look for what nobody thought of: make fuzz MINUTES=10
 
 compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, read every figure; ten minutes
 	$(BIN)/python -m tests.compose
+
+SEED ?= 1
+faults: $(READY)  ## Try every way to die: make faults SCENARIO=4 SEED=7 repeats one
+	$(BIN)/python -m tests.faults $(if $(SCENARIO),--scenario $(SCENARIO)) --seed $(SEED) $(if $(RUNS),--runs $(RUNS)) $(if $(UNPROTECTED),--unprotected)
+
+MINUTES ?= 30
+soak: $(READY)  ## Kill workers at random for MINUTES=30, and judge again and again
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --seed $(SEED) $(if $(KILLS),--kills $(KILLS))
 
 bench: $(READY)  ## Measure a worker with 50 000 jobs in flight; three minutes
 	$(BIN)/python -m benchmarks

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -12,6 +11,7 @@ from models.ports import Admission, AssetStore, Clock, CreditLedger
 from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
+from sceneloom.clock import SystemClock
 from sceneloom.credits.http import HttpLedger
 from sceneloom.deals import ProviderMisset, why_unknown
 from sceneloom.paid import paid_suppliers
@@ -45,14 +45,6 @@ OFFLINE: Final[Mapping[JobKind, Offer]] = MappingProxyType(
     }
 )
 """Who needs no network and no keys."""
-
-
-class SystemClock:
-    """The wall clock."""
-
-    def now(self) -> datetime:
-        """Return the current time, aware, in UTC."""
-        return datetime.now(UTC)  # noqa: TID251 -- this is the Clock
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

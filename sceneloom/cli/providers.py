@@ -164,8 +164,8 @@ def check(*, as_json: options.AsJson = False) -> None:
 
 async def _checked(settings: Any) -> "list[Finding]":
     from sceneloom.assets.store import open_assets
+    from sceneloom.clock import SystemClock
     from sceneloom.credentials import check_accounts
-    from sceneloom.outside import SystemClock
     from sceneloom.providers.wire import open_client
 
     async with open_client() as client:

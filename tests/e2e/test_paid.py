@@ -13,7 +13,7 @@ from models.errors import ErrorCode
 from models.lifecycle import ProjectState
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
 from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS, PROJECT_EVENTS, partition_of
-from tests.e2e.conftest import Stage
+from tests.e2e.stage import Stage
 from tests.e2e.test_main_job import is_completed
 
 pytestmark = pytest.mark.kafka
