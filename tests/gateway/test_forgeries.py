@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
 from sceneloom.callbacks import PREFIX
-from sceneloom.outside import SystemClock
+from sceneloom.clock import SystemClock
 from tests.fuzzing import any_json, patiently
 from tests.gateway.stage import SECRET, STANDARD_SECRET, Door, a_call, knock
 

@@ -16,7 +16,7 @@ from sceneloom.client import send
 from sceneloom.gateway.hint_producer import open_hint_producer
 from sceneloom.kafka_access import client_options
 from sceneloom.topic_admin import BrokerRefuses, ensure_topics, list_topics
-from tests.e2e.conftest import Stage
+from tests.e2e.stage import Stage
 from tests.fakes import a_request
 from tests.security.certificates import Authority
 from tests.security.guarded_kafka import PASSWORD, GuardedKafka, run, settings_of, variables

@@ -18,7 +18,7 @@ from sceneloom.kafka_access import client_options
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import administration, ensure_topics
 from sceneloom.topics import PROJECT_REQUESTS
-from tests.e2e.conftest import Stage
+from tests.e2e.stage import Stage
 from tests.security.guarded_kafka import PASSWORD, GuardedKafka, run, settings_of, variables
 from tests.security.hostile_provider import SIGNED, HostileProvider, hostile_provider
 
