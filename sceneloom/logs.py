@@ -16,8 +16,8 @@ _QUIET: Final = {
     "mode": logging.WARNING,
     "asyncio": logging.WARNING,
 }
-_NEVER: Final = ("httpx", "httpcore")
-"""What tells whole URLs, which may hold secrets."""
+_NEVER: Final = ("httpx", "httpcore", "aiokafka.producer.producer", "faust.topics")
+"""What tells whole URLs or whole messages, which may hold secrets."""
 _REPEATED_SECONDS: Final = 30.0
 _SHARED: Final[list[Processor]] = [
     structlog.contextvars.merge_contextvars,
