@@ -25,10 +25,10 @@ from tests.faults.witness import Witness
 
 USD: Final = 0.15
 """What a clip costs."""
-SETTLING_SECONDS: Final = 90.0
+SETTLING_SECONDS: Final = 180.0
 """I5: so long a system may take to end all work, after the last fault."""
 PARTITIONS: Final = 4
-SESSION_SECONDS: Final = 4.0
+SESSION_SECONDS: Final = 6.0
 COMMIT_SECONDS: Final = 0.5
 
 
