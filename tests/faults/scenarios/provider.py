@@ -54,7 +54,7 @@ async def limited(arena: Arena) -> None:
         arena,
         rule("take 1", first=1, error="rate_limited", retry_after=_WAIT) | {"name": "told to wait"},
         rule("take 2", first=1, error="rate_limited"),
-        {"when": {"from_call": 7, "to_call": 12}, "then": {"status": 503}},
+        {"when": {"from_call": 7, "to_call": 9}, "then": {"status": 503}},
     )
     arena.keep("only", SCENELOOM_PAID_PER_MINUTE="120")
     await arena.placed(0)
