@@ -148,7 +148,7 @@ async def test_a_refused_scene_costs_nothing_and_a_retry_buys_only_that_scene(
 async def shared_evenly(stage: Stage, workers: int) -> None:
     """Wait until each worker says that it holds its share of the partitions."""
     share = stage.settings.partitions // workers
-    for _ in range(600):
+    for _ in range(1200):
         held = [re.findall(r"held=(\d+)", stage.log(number)) for number in range(workers)]
         if all(counts and int(counts[-1]) == share for counts in held):
             return
