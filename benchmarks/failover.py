@@ -148,6 +148,16 @@ class Stage:
         half = self.settings.partitions // 2
         await self.until(lambda: all(self.held(n)[-1:] == [half] for n in (1, 2)), "not evenly shared")
 
+    async def until_ordered(self, count: int) -> None:
+        """Wait until the provider has accepted *count* orders, and tell how it goes."""
+        before = -1
+        while (there := len(self.provider.ledger.accepted())) < count:
+            if there == before:
+                raise TimeoutError(f"{there} of {count} clips were ordered, and no more for a while")
+            before = there
+            sys.stderr.write(f"{there} of {count} clips are ordered\n")
+            await asyncio.sleep(60)
+
     async def submit(self, count: int) -> None:
         """Ask for *count* films of one clip, each in words of its own."""
         async with AIOKafkaProducer(bootstrap_servers=self.settings.bootstrap, linger_ms=20) as producer:
@@ -192,7 +202,7 @@ async def _measured(stage: Stage, count: int) -> dict[str, Gap]:
         stage.start(number)
     await stage.until_shared()
     await stage.submit(count)
-    await stage.until(lambda: len(stage.provider.ledger.accepted()) >= count, "not all were ordered")
+    await stage.until_ordered(count)
     await _polled_since(stage, time.monotonic(), _tasks(stage))
 
     async def killed() -> None:

@@ -299,7 +299,8 @@ def _faust_settings(settings: Settings) -> dict[str, Any]:
         "table_standby_replicas": settings.standbys,
         "broker_commit_interval": settings.commit_seconds,
         "broker_session_timeout": settings.session_seconds,
-        "broker_heartbeat_interval": settings.session_seconds / 4,
+        # A member hears of a rebalance at its next heartbeat: all wait for the last of them.
+        "broker_heartbeat_interval": min(1.0, settings.session_seconds / 4),
         "consumer_group_instance_id": settings.instance or None,
         "producer_max_batch_size": 1 if settings.embedded_broker else 16_384,
         "topic_allow_declare": False,
