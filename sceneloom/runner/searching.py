@@ -56,6 +56,11 @@ class Searching:
         self._grace = grace
         self._confirm = confirm
         self._looked_for: set[str] = set()
+        self._leapt_at: datetime | None = None
+
+    def leapt(self, now: datetime) -> None:
+        """Hear that the clock was set to *now*: every list has its whole time again to show a task."""
+        self._leapt_at = now
 
     def due_at(self, job: Job, now: datetime) -> datetime:
         """Return when to look for *job*: at once, and then from time to time."""
@@ -82,6 +87,7 @@ class Searching:
             return Step(job)
         now = self._clock.now()
         since = job.unclear_at or job.intended_at or job.created_at
+        since = max(since, self._leapt_at or since)
         has_settled, is_late = now >= since + self._grace, now >= since + self._workshop.deadline(job)
         try:
             found = await self._found(job)

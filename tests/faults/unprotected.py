@@ -15,7 +15,6 @@ from models.values import Value
 from sceneloom import app
 from sceneloom.callbacks import Call
 from sceneloom.changelog_notes import ChangelogNotes
-from sceneloom.clock import SystemClock
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
 from sceneloom.durable_table import MendedStore
@@ -118,9 +117,9 @@ def _no_letters() -> None:
     _replace(Delivery, "dead_letter", _nothing)
 
 
-def _bare_clock() -> None:
-    """Believe the wall clock, whatever it says."""
-    _replace(SystemClock, "now", lambda self: self._wall())
+def _no_leaps() -> None:
+    """Believe the clock, whoever has set it."""
+    _replace(JobRunner, "_mind_the_clock", lambda _self: None)
 
 
 def _no_rollback() -> None:
@@ -172,7 +171,7 @@ PROTECTIONS: Final[Mapping[str, Callable[[], None]]] = MappingProxyType(
         "cancelled jobs are wound up": _no_winding_up,
         "projects that ended are remembered": _forget_what_ended,
         "what cannot be read is a dead letter": _no_letters,
-        "a clock that follows slowly": _bare_clock,
+        "a clock that was set is noticed": _no_leaps,
         "fields of newer releases are ignored": _no_rollback,
         "webhooks must be proven": _believe_callers,
         "damaged tables are read anew": _no_mending,
