@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test live compose-test bench check format docs release dashboards clean lock
+.PHONY: help setup demo story test fuzz live compose-test faults soak bench check format docs release dashboards clean lock
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 21
@@ -27,16 +27,29 @@ demo: $(READY)  ## Make out/lighthouse.mp4: no keys, no Docker, no Java
 story: $(READY)  ## A provider fails, a worker is killed, a retry: every picture is paid for once
 	@$(BIN)/sceneloom story
 
-test: $(READY)  ## Run all tests, on a real Kafka where one can be had
-	$(BIN)/python -m pytest
+test: $(READY)  ## Run all tests, on a real Kafka where one can be had; PYTEST="-n 0" in one process
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST)
 
 MAX_USD ?= 0.25
 live: $(READY)  ## Buy one asset of each kind: make live PROVIDER=name MAX_USD=0.25
 	@test -n "$(PROVIDER)" || { echo "name the account: make live PROVIDER=ark, with SCENELOOM_ARK_KEY set"; exit 2; }
 	@$(BIN)/python -m sceneloom.testing.live "$(PROVIDER)" --max-usd "$(MAX_USD)"
 
+MINUTES ?= 10
+fuzz: $(READY)  ## Look for what nobody thought of: make fuzz MINUTES=10
+	@end=$$(( $$(date +%s) + 60 * $(MINUTES) )); while [ $$(date +%s) -lt $$end ]; do \
+	  SCENELOOM_FUZZ=long $(BIN)/python -m pytest -q -m fuzz --timeout=0 || exit 1; done
+
 compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, read every figure; ten minutes
 	$(BIN)/python -m tests.compose
+
+SEED ?= 1
+faults: $(READY)  ## Try every way to die: make faults SCENARIO=4 SEED=7 repeats one
+	$(BIN)/python -m tests.faults $(if $(SCENARIO),--scenario $(SCENARIO)) --seed $(SEED) $(if $(RUNS),--runs $(RUNS)) $(if $(UNPROTECTED),--unprotected)
+
+MINUTES ?= 30
+soak: $(READY)  ## Kill workers at random for MINUTES=30, and judge again and again
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --seed $(SEED) $(if $(KILLS),--kills $(KILLS))
 
 bench: $(READY)  ## Measure a worker with 50 000 jobs in flight; three minutes
 	$(BIN)/python -m benchmarks
@@ -61,12 +74,14 @@ docs: $(READY)  ## Write the parts of docs/ that are made from the code
 dashboards: $(READY)  ## Write the dashboards in monitoring/grafana/ from monitoring/dashboards.py
 	$(BIN)/python monitoring/dashboards.py
 
-release: $(READY)  ## Make the present public schemas the released ones
+release: $(READY)  ## Keep the public schemas and what is stored as those of a release: make release NAME=2026-12
+	@test -n "$(NAME)" || { echo "name the release: make release NAME=2026-12"; exit 2; }
 	$(BIN)/python docs/generate.py --release
+	$(BIN)/python -m tests.stored --write "$(NAME)"
 
 lock: $(READY)  ## Pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml --extra tracing --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml --extra tracing --extra transcription --group dev -o requirements-dev.lock
 
 clean:  ## Remove what was made
 	rm -rf .venv out data .mypy_cache .pytest_cache .ruff_cache .hypothesis

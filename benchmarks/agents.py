@@ -14,8 +14,9 @@ from models.job_events import JobStillRunning
 from models.ports import Message
 from models.work import ImageRequest, SpeechRequest
 from sceneloom.assets.store import open_assets
+from sceneloom.clock import SystemClock
 from sceneloom.codec import encode
-from sceneloom.outside import SystemClock, offline_suppliers, usual_providers
+from sceneloom.outside import offline_suppliers, usual_providers
 from sceneloom.providers.motion import Motion
 from sceneloom.providers.storyboard import Storyboard
 from sceneloom.providers.studio import Studio

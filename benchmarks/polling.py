@@ -16,7 +16,7 @@ from models.policy import POLL_SCHEDULE, slow_poll
 from models.ports import Clock, Message, Reconciled, TaskReport
 from models.work import JobKind, Offer, Output
 from sceneloom.assets.store import open_assets
-from sceneloom.outside import SystemClock
+from sceneloom.clock import SystemClock
 from sceneloom.runner import JobRunner
 from sceneloom.workshop.workshop import Supplier, Workshop
 from tables.jobs import JobTable

@@ -93,13 +93,18 @@ class Job(Value):
 
     @property
     def fingerprint(self) -> str:
-        """The hash of what is asked of whom: equal jobs have equal outputs."""
+        """The hash of what is asked of whom: equal jobs have equal outputs.
+
+        What is left at its default is left out, so that a release with one more field finds what was made
+        before it, and one that is rolled back too.
+        """
         return fingerprint(
             {
                 "provider": self.offer.provider,
                 "model": self.offer.model,
                 "terms": dict(self.offer.terms),
-                "request": self.request.model_dump(mode="json"),
+                "kind": self.kind,
+                "request": self.request.model_dump(mode="json", exclude_defaults=True),
             }
         )
 

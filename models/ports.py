@@ -386,5 +386,8 @@ class Offers(Protocol):
         ...
 
     def fallback_for(self, job: Job, /) -> Offer | None:
-        """Return who may make the asset of *job*, whose provider cannot be had, or None."""
+        """Return who may make the asset of *job*, whose provider cannot be had, or None.
+
+        Asked again and again about each that follows, it comes to None: nobody is named twice.
+        """
         ...

@@ -79,7 +79,7 @@ def exceeds_budget(job: Job, all_jobs: Iterable[Job]) -> bool:
 def is_worth_a_fallback(job: Job) -> bool:
     """Tell whether another provider may be asked: this one surely took nothing, and cannot be had."""
     took_nothing = job.status is JobStatus.FAILED and job.submit is not SubmitState.ACCEPTED
-    return took_nothing and job.stands_in_for is None and job.error_code in _UNAVAILABLE
+    return took_nothing and job.error_code in _UNAVAILABLE
 
 
 def result_of(jobs: Sequence[Job]) -> SceneResult | None:

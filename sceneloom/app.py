@@ -1,14 +1,13 @@
 """The composition root: the only place where concrete meets concrete."""
 
-import signal
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import faust
 import structlog
 from faust.types import EventT
+from faust.types.auth import CredentialsT
 from prometheus_client import CollectorRegistry
 
 from agents.credits import CreditsAgent
@@ -26,6 +25,7 @@ from sceneloom.codec import RowCodec, version_of
 from sceneloom.credits.courier import CreditCourier
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
+from sceneloom.kafka_access import tls_context
 from sceneloom.logs import configure_logging
 from sceneloom.monitoring.serving import require_free
 from sceneloom.monitoring.stages import StageTimes
@@ -34,6 +34,7 @@ from sceneloom.outside import Outside, connect_worker
 from sceneloom.publisher import TopicPublisher
 from sceneloom.runner import JobRunner
 from sceneloom.settings import Settings
+from sceneloom.table_folder import TableFolder
 from sceneloom.topics import (
     CREDIT_REQUESTS,
     CREDIT_RESULTS,
@@ -51,6 +52,7 @@ from sceneloom.topics import (
 )
 from sceneloom.tracing.hops import TracedQueue, traced
 from sceneloom.tracing.traces import Traces, project_of
+from sceneloom.watchdogs import watch
 from tables.credits import CreditTable
 from tables.credits import Row as CreditRow
 from tables.errands import ErrandTable
@@ -66,6 +68,8 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     delivery = Delivery(
         app, dead_letters=topic_name(settings, DEAD_LETTERS), ack_timeout=settings.ack_seconds
     )
+    if settings.store == "rocksdb":
+        app.add_dependency(TableFolder(app, delivery=delivery))
     projects = ProjectTable(
         _table(delivery, settings, PROJECTS_TABLE, Project), partitions=settings.partitions
     )
@@ -143,8 +147,14 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
     async def take_custody() -> None:
         await app.add_runtime_dependency(custody)
 
+    watch(
+        app,
+        delivery=delivery,
+        # A loop that stood still for one session, and turns again, is ended by delivery.
+        loop_patience=2 * settings.session_seconds,
+        commit_patience=max(settings.stall_seconds, 10 * settings.commit_seconds),
+    )
     app.task(take_custody)
-    app.task(_wake_carefully(delivery))
     return app
 
 
@@ -208,16 +218,6 @@ def _ask_ledger(
     return courier
 
 
-def _wake_carefully(delivery: Delivery) -> Callable[[], Awaitable[None]]:
-    """Return a task that has a process that wakes from SIGSTOP look first whether it slept too long."""
-
-    async def watch_for_sleep() -> None:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGCONT, lambda *_: delivery.end_if_overslept())
-
-    return watch_for_sleep
-
-
 def _listen(
     app: faust.App,
     delivery: Delivery,
@@ -274,10 +274,24 @@ def _table(delivery: Delivery, settings: Settings, name: str, row: Any) -> Any:
     )
 
 
+def _credentials(settings: Settings) -> CredentialsT | None:
+    """Return who we are to the broker, None where it does not ask."""
+    context = tls_context(settings)
+    if settings.broker_has_sasl:
+        return faust.SASLCredentials(
+            username=settings.broker_user,
+            password=settings.broker_password.get_secret_value(),
+            ssl_context=context,
+            mechanism=settings.broker_mechanism,
+        )
+    return None if context is None else faust.SSLCredentials(context)
+
+
 def _faust_settings(settings: Settings) -> dict[str, Any]:
     folder = settings.data_folder.resolve()
     return app_settings() | {
         "broker": [f"kafka://{server}" for server in settings.bootstrap],
+        "broker_credentials": _credentials(settings),
         "store": f"{settings.store}://",
         "datadir": str(folder / "tables"),
         "topic_partitions": settings.partitions,
@@ -285,7 +299,8 @@ def _faust_settings(settings: Settings) -> dict[str, Any]:
         "table_standby_replicas": settings.standbys,
         "broker_commit_interval": settings.commit_seconds,
         "broker_session_timeout": settings.session_seconds,
-        "broker_heartbeat_interval": settings.session_seconds / 4,
+        # A member hears of a rebalance at its next heartbeat: all wait for the last of them.
+        "broker_heartbeat_interval": min(1.0, settings.session_seconds / 4),
         "consumer_group_instance_id": settings.instance or None,
         "producer_max_batch_size": 1 if settings.embedded_broker else 16_384,
         "topic_allow_declare": False,

@@ -24,8 +24,9 @@ from models.events import CommandRefused, ProjectRejected
 from models.job_events import JobEvent
 from models.snapshot import ProjectSnapshot
 from sceneloom.codec import encode
+from sceneloom.kafka_access import ANSWER_SECONDS, client_options
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import ANSWER_SECONDS, BrokerUnreachable, partition_counts
+from sceneloom.topic_admin import BrokerUnreachable, partition_counts
 from sceneloom.topics import (
     JOB_EVENTS,
     PROJECT_EVENTS,
@@ -77,7 +78,7 @@ async def send(settings: Settings, command: ProjectCommand | GrantCredits) -> No
     topic = topic_name(settings, topic_of(command))
     await partition_counts(settings, [topic])
     producer = AIOKafkaProducer(
-        bootstrap_servers=",".join(settings.bootstrap),
+        **client_options(settings),
         acks="all",
         request_timeout_ms=int(ANSWER_SECONDS * 1000),
     )
@@ -127,7 +128,7 @@ class Reader:
     async def __aenter__(self) -> Self:
         partitions = self._partitions(await partition_counts(self._settings, self._topics))
         self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=",".join(self._settings.bootstrap),
+            **client_options(self._settings),
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             request_timeout_ms=int(ANSWER_SECONDS * 1000),

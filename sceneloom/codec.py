@@ -13,6 +13,8 @@ MAX_BYTES: Final = 900_000
 """A message or a row stays below Kafka's usual limit of 1 MB."""
 
 
+_LONGEST_WORDS: Final = 400
+
 T = TypeVar("T")
 
 
@@ -45,7 +47,10 @@ class RowCodec(Codec):
         self._row: TypeAdapter[Value] = TypeAdapter(row)
 
     def _loads(self, s: bytes) -> Any:
-        return self._row.validate_json(s)
+        try:
+            return self._row.validate_json(s)
+        except ValidationError as error:
+            raise Unreadable(_explain(error)) from None  # its text shows what was in the row
 
     def _dumps(self, s: Any) -> bytes:
         return encode(cast("Value", s))
@@ -59,6 +64,13 @@ def version_of(row: bytes) -> int:
 def _explain(error: ValidationError) -> str:
     faults = []
     for fault in error.errors(include_url=False, include_input=False)[:5]:
-        path = ".".join(str(part) for part in fault["loc"])
-        faults.append(f"{path}: {fault['msg']}" if path else fault["msg"])
+        path = shortened(".".join(str(part) for part in fault["loc"]))
+        message = shortened(fault["msg"])
+        faults.append(f"{path}: {message}" if path else message)
     return "; ".join(faults)
+
+
+def shortened(text: str) -> str:
+    """Return *text*, which may be as long as a message, as one line that is fit for a log and a header."""
+    line = "".join(letter if letter.isprintable() else " " for letter in text)
+    return line if len(line) <= _LONGEST_WORDS else f"{line[:_LONGEST_WORDS]}…"

@@ -1,5 +1,6 @@
 """Checks whether the accounts at providers work, by reads that cost nothing."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from enum import StrEnum
 from typing import NamedTuple
@@ -51,6 +52,8 @@ async def check_accounts(
 async def _check(found: list[Deal], assets: AssetStore, client: httpx.AsyncClient, clock: Clock) -> Finding:
     deal = found[0]
     made = ", ".join(f"{each.kind} by {each.model}" for each in found)
+    if not deal.service.entry.url:
+        return await _check_here(deal, made)
     path = deal.service.entry.free_read
     if not path:
         return Finding(deal.name, State.UNCHECKED, f"{made}; there is no read that costs nothing")
@@ -68,3 +71,10 @@ async def _check(found: list[Deal], assets: AssetStore, client: httpx.AsyncClien
         return Finding(deal.name, State.GOOD, made)
     state = State.REFUSED if answer.status in {401, 403} else State.UNREACHABLE
     return Finding(deal.name, state, wire.failure(answer).detail)
+
+
+async def _check_here(deal: Deal, made: str) -> Finding:
+    """Check a model that works on this machine, by loading it."""
+    if why := await asyncio.to_thread(deal.service.why_unusable, deal.model):
+        return Finding(deal.name, State.MISSET, f"SCENELOOM_{deal.name.upper()}_MODEL: {why}")
+    return Finding(deal.name, State.GOOD, f"{made}, on this machine")

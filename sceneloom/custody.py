@@ -14,6 +14,7 @@ from agents.recovery import RecoveryAgent
 from sceneloom.credits.courier import CreditCourier
 from sceneloom.runner import JobRunner
 from sceneloom.topics import partition_of
+from sceneloom.unreadable import RowUnreadable
 
 _TICK_SECONDS: Final = 0.1
 RECOVERY_SECONDS: Final = 30.0
@@ -121,7 +122,11 @@ class Custody(Service):
             if not self._is_settled:
                 self._release()
             elif self._rebalances != self._app.rebalancing_count:
-                await self._take_over()
+                try:
+                    await self._take_over()
+                except RowUnreadable as unreadable:
+                    await self._fail(str(unreadable))
+                    return
             await asyncio.sleep(_TICK_SECONDS)
 
     async def _take_over(self) -> None:

@@ -39,7 +39,7 @@ def headers_of(message: Message, error: Exception) -> Headers:
         REASON: str(error)[:_LONGEST_REASON],
     }
     kept = [(name, value) for name, value in original if name not in _OF_A_DEATH]
-    return kept + [(name, str(value).encode()) for name, value in ours.items()]
+    return kept + [(name, str(value).encode(errors="replace")) for name, value in ours.items()]
 
 
 def omitting(headers: Headers, value: bytes | None) -> Headers:

@@ -1,6 +1,6 @@
 """The deals: which account makes which kind of asset, with which model, at what price. No I/O."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
@@ -78,11 +78,34 @@ def deals(settings: Settings, today: date) -> Iterator[Deal]:
             known = service.entry.model(model, kind) or Model(name=model, kind=kind)
             if known.is_retired(today):
                 told = f"{model} is not served any more since {known.retires_on}; use {known.replaced_by}"
-                if account.model_for(kind) or usual_provider(settings, kind) == name:
+                if _chosen_model(account, kind, service) or usual_provider(settings, kind) == name:
                     raise ProviderMisset(f"{_variable(name)}_MODEL: {told}")
                 _log.warning("deals.model_retired", provider=name, kind=kind, told=told)
                 continue
             yield _deal(name, account, service, model, known)
+
+
+def require_usable(settings: Settings, today: date) -> None:
+    """Look whether who shall time words is there, and can work on this machine: in seconds.
+
+    Raises `ProviderMisset`.
+    """
+    name = settings.transcription_provider
+    if not name:
+        return
+    alone = {each: account for each, account in settings.accounts.items() if each == name}
+    deal = ear_among(deals(settings.model_copy(update={"accounts": alone}), today), name)
+    if why := deal.service.why_unusable(deal.model):
+        raise ProviderMisset(f"{_variable(name)}_MODEL: {why}")
+
+
+def ear_among(found: Iterable[Deal], name: str) -> Deal:
+    """Return the deal of the account *name* that times words. Raises `ProviderMisset` where there is none."""
+    for deal in found:
+        if deal.name == name and deal.kind is Aid.TRANSCRIPTION:
+            return deal
+    why = why_unknown(name, Aid.TRANSCRIPTION) or f"there is no provider {name}"
+    raise ProviderMisset(f"SCENELOOM_TRANSCRIPTION_PROVIDER: {why}")
 
 
 def is_set_up(name: str, account: Account) -> bool:
@@ -120,7 +143,7 @@ def why_unknown(name: str, kind: str) -> str | None:
         return None
     if kind not in set(map(str, service.adapters)):
         return f"{name} makes {' and '.join(service.adapters)}, not {kind}"
-    return f"{name} is not set up: set {_variable(name)}_{'KEY' if service.entry.needs_key else 'URL'}"
+    return f"{name} is not set up: set {_variable(name)}_{service.entry.set_up_by}"
 
 
 def _is_wanted(settings: Settings, name: str, kind: Kind, service: Service) -> bool:
@@ -128,10 +151,15 @@ def _is_wanted(settings: Settings, name: str, kind: Kind, service: Service) -> b
 
     An account that does so needs no voice, unless it is the usual speaker, too.
     """
+    account = settings.accounts[name]
+    if _is_host(service) and usual_provider(settings, kind) != name:
+        # One of its models may be all that was bought there.
+        chosen = [each for each in service.adapters if _chosen_model(account, each, service)]
+        return kind in (chosen or list(service.adapters)[:1])
     is_transcriber = usual_provider(settings, Aid.TRANSCRIPTION) == name
     if kind is Aid.TRANSCRIPTION:
         return is_transcriber
-    is_mute = kind is JobKind.SPEECH and service.entry.needs_voice and not settings.accounts[name].voice
+    is_mute = kind is JobKind.SPEECH and service.entry.needs_voice and not account.voice
     return not (is_mute and is_transcriber) or usual_provider(settings, kind) == name
 
 
@@ -157,11 +185,31 @@ def _deal(name: str, account: Account, service: Service, model: str, known: Mode
 
 def _model(settings: Settings, name: str, kind: Kind, service: Service) -> str:
     entry = service.entry
-    model = settings.accounts[name].model_for(kind) or entry.usual_model(kind)
+    model = _chosen_model(settings.accounts[name], kind, service) or entry.usual_model(kind)
     if not model:
         text = f"name the model at {entry.title}, as in {entry.model_hint}"
-        raise ProviderMisset(f"{_variable(name)}_MODEL: {text}")
+        of_kind = f"_{kind.upper()}" if _needs_own_model(service, kind) else ""
+        raise ProviderMisset(f"{_variable(name)}{of_kind}_MODEL: {text}")
     return model
+
+
+def _chosen_model(account: Account, kind: Kind, service: Service) -> str:
+    """Return the model that the account chooses, empty where none is: at a host, MODEL is that of clips."""
+    if len(service.adapters) == 1:
+        return account.model_for(kind) or account.model
+    if _needs_own_model(service, kind):
+        return str(getattr(account, f"{kind}_model", ""))
+    return account.model_for(kind)
+
+
+def _needs_own_model(service: Service, kind: Kind) -> bool:
+    return _is_host(service) and kind is not next(iter(service.adapters))
+
+
+def _is_host(service: Service) -> bool:
+    """Tell whether the service makes several kinds of assets by models of others, which are to be chosen."""
+    kinds = service.adapters
+    return len(kinds) > 1 and not any(map(service.entry.usual_model, kinds))
 
 
 def _tier(name: str, account: Account, service: Service) -> str:

@@ -11,67 +11,32 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import faust
 from aiokafka.errors import MessageSizeTooLargeError
 from faust.exceptions import ProducerSendError
 from faust.types import TP, EventT, StreamT
-from faust.types.tuples import FutureMessage, Message
+from faust.types.tuples import Message
 
+from sceneloom.changelog_notes import ChangelogNotes
 from sceneloom.dead_letters import Headers, headers_of, omitting
-from sceneloom.safe_consumer import SafeTransport
+from sceneloom.durable_table import DurableTable
+from sceneloom.safe_consumer import SafeTransport, Standing
 
 _log = logging.getLogger(__name__)
 
 EXIT_CODE: Final = 70
 """How a worker ends that had to be forced: EX_SOFTWARE."""
 _EXIT_SECONDS: Final = 20.0
-_TICK_SECONDS: Final = 0.5
+TICK_SECONDS: Final = 0.5
+"""How often a worker notes that it is alive."""
 _MEGABYTE: Final = 1024 * 1024
 
 
 class DeliveryFailed(Exception):
     """The broker did not take a message, or a message could not be finished: this worker ends."""
-
-
-class DurableTable(faust.Table):  # type: ignore[type-arg]  # faust.Table is not subscriptable at run time
-    """A table whose every change is watched until the broker has acknowledged it."""
-
-    watch: Callable[[asyncio.Future[Any], str], None]
-    version_of: Callable[[bytes], int] | None = None
-    recoveries: int = 0
-    """How often rows were read from the changelog, which nobody wrote here."""
-    _versions: dict[bytes, int] | None = None
-
-    def apply_changelog_batch(self, batch: Iterable[EventT[Any]]) -> None:
-        """Recover rows, but none that is older than one before it: a worker that woke too late wrote that."""
-        super().apply_changelog_batch([event for event in batch if self._is_newest(event.message)])
-
-    def _is_newest(self, message: Message) -> bool:
-        if self.version_of is None or message.key is None or message.value is None:
-            return True
-        if self._versions is None:
-            self._versions = {}
-        version = self.version_of(message.value)
-        if version < self._versions.get(message.key, version):
-            _log.warning("%s is older than a row before it: left out", _place(message))
-            return False
-        self._versions[message.key] = version
-        return True
-
-    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
-        """Forget what only recovery needs."""
-        self._versions = None
-        self.recoveries += 1
-        await super().on_recovery_completed(active_tps, standby_tps)
-
-    def send_changelog(self, *args: Any, **options: Any) -> FutureMessage:
-        """Send one change to the changelog topic."""
-        future = super().send_changelog(*args, **options)
-        self.watch(future, self.changelog_topic_name)
-        return future
 
 
 class Delivery:
@@ -83,11 +48,11 @@ class Delivery:
         self._app = app
         self._dead_letters = dead_letters
         self._in_flight: dict[asyncio.Future[Any], tuple[float, str]] = {}
+        self._notes = ChangelogNotes()
         self._crash: asyncio.Task[None] | None = None
         self._alive_at: float | None = None
-        self._transport = app.transport = SafeTransport(app, self)
+        self._transport = app.transport = SafeTransport(app, self, self._notes)
         app.task(self._end_when_late)
-        app.task(self._tick)
 
     def table(
         self,
@@ -107,6 +72,7 @@ class Delivery:
         app = self._app
         table = DurableTable(app, name=name, partitions=partitions, beacon=app.tables.beacon, **options)
         table.watch = self.watch
+        table.broken = self._fail_soon
         table.version_of = version_of
         for key, codec in serializers.items():
             setattr(table, key, codec)
@@ -231,6 +197,11 @@ class Delivery:
         return sent
 
     @property
+    def is_in_good_order(self) -> bool:
+        """Tell whether the broker has acknowledged all that was ever written."""
+        return not self._broken and not self._in_flight
+
+    @property
     def uncommitted(self) -> int:
         """How many offsets were handed out and are not committed."""
         return self._transport.consumer.uncommitted if self._transport.consumer else 0
@@ -240,6 +211,23 @@ class Delivery:
         """How often offsets were committed since the start."""
         return self._transport.consumer.commits if self._transport.consumer else 0
 
+    async def standing(self) -> Mapping[TP, Standing] | None:
+        """Return how the broker sees the partitions that have uncommitted messages.
+
+        None where that says nothing about this worker: it joins, rebalances, recovers or ends.
+        """
+        app, consumer = self._app, self._transport.consumer
+        rebalances = app.rebalancing_count
+        if consumer is None or not self._is_working(rebalances):
+            return None
+        found = await consumer.standing()
+        return found if self._is_working(rebalances) else None
+
+    def _is_working(self, rebalances: int) -> bool:
+        app = self._app
+        is_away = app.rebalancing or app.in_recovery or app.should_stop or self._broken
+        return bool(rebalances) and app.rebalancing_count == rebalances and not is_away
+
     @property
     def _broken(self) -> bool:
         return self.failure is not None or bool(self._app.crashed)
@@ -247,10 +235,15 @@ class Delivery:
     def _settle(self, future: asyncio.Future[Any]) -> None:
         _, topic = self._in_flight.pop(future)
         error = asyncio.CancelledError() if future.cancelled() else future.exception()
+        if error is None and topic in self._app.tables.changelog_topics and (row := future.result()):
+            self._notes.acknowledged(TP(row.topic, row.partition), row.offset)
         if error is not None and self.failure is None:
             # At once, since somebody may be waiting for this very message to go on.
-            self._give_up(f"a message to {topic} was not taken by the broker: {error!r}", error)
-            self._crash = asyncio.ensure_future(self._app.crash(DeliveryFailed(self.failure)))
+            self._fail_soon(f"a message to {topic} was not taken by the broker: {error!r}", error)
+
+    def _fail_soon(self, reason: str, cause: BaseException | None) -> None:
+        self._give_up(reason, cause)
+        self._crash = asyncio.ensure_future(self._app.crash(DeliveryFailed(self.failure)))
 
     async def ensure_alive(self) -> None:
         """End a worker that stood still (SIGSTOP, a blocked loop) for longer than its session.
@@ -258,26 +251,31 @@ class Delivery:
         Its partitions are somebody else's by then, and what it wrote now would undo their work; it only has
         not been told yet. Raises `DeliveryFailed`.
         """
-        now = time.monotonic()
+        now = boot_seconds()
         stood_still = now - (self._alive_at or now)
         if stood_still > float(self._app.conf.broker_session_timeout):
             await self.fail(f"the worker stood still for {stood_still:.0f} s and has lost its partitions")
             raise DeliveryFailed(self.failure)
 
-    def end_if_overslept(self) -> None:
-        """End the process at once, for a handler of SIGCONT: nothing that was buffered may be sent."""
-        if self._alive_at is not None:
-            stood_still = time.monotonic() - self._alive_at
-            if stood_still > float(self._app.conf.broker_session_timeout):
-                line = "delivery: the worker stood still for %.0f s and has lost its partitions: it ends"
-                _log.critical(line, stood_still)
-                os._exit(EXIT_CODE)
+    async def be_alive(self) -> None:
+        """Note that the loop turns, twice a second. Raises as `ensure_alive`."""
+        await self.ensure_alive()
+        self._alive_at = boot_seconds()
 
-    async def _tick(self) -> None:
-        while not self._app.should_stop:
-            await self.ensure_alive()
-            self._alive_at = time.monotonic()
-            await self._app.sleep(_TICK_SECONDS)
+    def end_if_overslept(self) -> None:
+        """End the process at once, for a handler of SIGCONT: nothing that was buffered may be sent.
+
+        The session is counted from the last heartbeat before it stood still, which the broker heard.
+        """
+        if self._alive_at is None:
+            return
+        stood_still, conf = boot_seconds() - self._alive_at, self._app.conf
+        if stood_still > conf.broker_session_timeout - conf.broker_heartbeat_interval - TICK_SECONDS:
+            line = "delivery: the worker stood still for %.0f s and has lost its partitions: it ends"
+            try:
+                _log.critical(line, stood_still)
+            finally:  # the signal may have interrupted the very write of another line
+                os._exit(EXIT_CODE)
 
     async def _end_when_late(self) -> None:
         while not self._app.should_stop:
@@ -318,6 +316,7 @@ def app_settings(*, embedded: bool = False) -> dict[str, Any]:
         "broker_session_timeout": 10.0,
         "consumer_auto_offset_reset": "earliest",  # "latest" hangs the recovery of tables
         "consumer_max_fetch_size": 4 * _MEGABYTE,
+        "consumer_metadata_max_age_ms": 30_000,  # how long a topic that was made anew may be overlooked
         "producer_acks": -1,
         "producer_max_request_size": 16 * _MEGABYTE,
         "producer_request_timeout": 60.0,
@@ -333,6 +332,11 @@ def app_settings(*, embedded: bool = False) -> dict[str, Any]:
             "producer_max_batch_size": 1,
         }
     return settings
+
+
+def boot_seconds() -> float:
+    """Return the seconds since the machine was started, those while it slept included where it tells them."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _raw(text: str | bytes) -> bytes:

@@ -9,7 +9,7 @@ from models.commands import SubmitProject
 from models.identifiers import event_id, is_identifier
 from models.ports import Message
 from models.video_job import is_video_job
-from sceneloom.codec import MAX_BYTES, Unreadable, decode
+from sceneloom.codec import MAX_BYTES, Unreadable, decode, shortened
 from sceneloom.topics import (
     CREDIT_REQUESTS,
     CREDITS_INPUT,
@@ -89,7 +89,8 @@ def _in_short(key: bytes | None, value: bytes | None) -> SubmitProject | None:
     project_id = str(named) if named is not None else (key or b"").decode(errors="replace")
     if not is_identifier(project_id):
         raise Unreadable(
-            f"the project id, {project_id!r}, must be 1 to 64 of A-Z, a-z, 0-9, dot, underscore and hyphen"
+            f"the project id, {shortened(repr(project_id))}, must be 1 to 64 of "
+            "A-Z, a-z, 0-9, dot, underscore and hyphen"
         )
     return SubmitProject(project_id=project_id, request=raw)
 
@@ -99,5 +100,5 @@ def _owned(key: bytes | None, message: M) -> M:
     wanted = key_of(message)
     if key is None or key.decode(errors="replace") != wanted:
         what = "user id" if topic_of(message) == CREDIT_REQUESTS else "project id"
-        raise Unreadable(f"the key must be the {what}, {wanted}, and is {key!r}")
+        raise Unreadable(f"the key must be the {what}, {shortened(wanted)}, and is {shortened(repr(key))}")
     return message

@@ -14,11 +14,12 @@ import threading
 _PR_SET_PDEATHSIG = 1
 
 
-def _die_with_leash() -> None:
+def die_with_starter() -> None:
+    """Have Linux end this process when the one that started it dies."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-_ON_START = _die_with_leash if sys.platform == "linux" else None
+_ON_START = die_with_starter if sys.platform == "linux" else None
 
 
 def _follow_starter(command: "subprocess.Popen[bytes]") -> None:

@@ -16,8 +16,9 @@ _QUIET: Final = {
     "mode": logging.WARNING,
     "asyncio": logging.WARNING,
 }
-_NEVER: Final = ("httpx", "httpcore")
-"""What tells whole URLs, which may hold secrets."""
+_NEVER: Final = ("httpx", "httpcore", "aiokafka.producer.producer", "faust.topics")
+"""What tells whole URLs or whole messages, which may hold secrets."""
+_REPEATED_SECONDS: Final = 30.0
 _SHARED: Final[list[Processor]] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
@@ -46,6 +47,7 @@ def configure_logging(settings: Settings) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
+    handler.addFilter(_Repetitions())
     logging.basicConfig(handlers=[handler], level=settings.log_level, force=True)
     if settings.log_level != "DEBUG":
         for name, level in _QUIET.items():
@@ -59,6 +61,25 @@ def configure_logging(settings: Settings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+class _Repetitions(logging.Filter):
+    """Leaves out what the Kafka client says again and again while a broker is away or refuses us."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether *record* says something that was not said just now."""
+        if not record.name.startswith("aiokafka") or record.levelno < logging.WARNING:
+            return True
+        message = record.getMessage()
+        if record.created - self._told.get(message, 0.0) < _REPEATED_SECONDS:
+            return False
+        self._told = {said: at for said, at in self._told.items() if record.created - at < _REPEATED_SECONDS}
+        self._told[message] = record.created
+        return True
 
 
 def _is_news(record: logging.LogRecord) -> bool:

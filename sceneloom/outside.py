@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -12,8 +11,9 @@ from models.ports import Admission, AssetStore, Clock, CreditLedger
 from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
+from sceneloom.clock import SystemClock
 from sceneloom.credits.http import HttpLedger
-from sceneloom.deals import ProviderMisset, why_unknown
+from sceneloom.deals import ProviderMisset, require_usable, why_unknown
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers import voices
 from sceneloom.providers.motion import Motion
@@ -45,14 +45,6 @@ OFFLINE: Final[Mapping[JobKind, Offer]] = MappingProxyType(
     }
 )
 """Who needs no network and no keys."""
-
-
-class SystemClock:
-    """The wall clock."""
-
-    def now(self) -> datetime:
-        """Return the current time, aware, in UTC."""
-        return datetime.now(UTC)  # noqa: TID251 -- this is the Clock
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,12 +132,12 @@ def connect(settings: Settings) -> Outside:
 def connect_worker(settings: Settings) -> Outside:
     """Connect as `connect` does, with traces where OTEL_* asks for them.
 
-    Raises `ProviderMisset` too where a provider that is chosen is not there.
+    Raises `ProviderMisset` too where a provider that is chosen is not there, or cannot work on this machine.
     """
+    require_usable(settings, SystemClock().now().date())
     outside = connect(settings)
-    chosen = {"PROVIDER": usual_providers(settings), "FALLBACK": fallback_providers(settings)}
-    for role, names in chosen.items():
-        for kind, name in names.items():
+    for role, names in chosen_providers(settings).items():
+        for kind, name in names:
             known = outside.workshop.names(kind)
             if name not in known:
                 there = ", ".join(sorted(known))
@@ -194,11 +186,21 @@ def usual_providers(settings: Settings) -> dict[JobKind, str]:
     }
 
 
-def fallback_providers(settings: Settings) -> dict[JobKind, str]:
-    """Return who makes each kind of asset where the one that was asked is away, as far as anybody does."""
+def chosen_providers(settings: Settings) -> dict[str, list[tuple[JobKind, str]]]:
+    """Return every name in the settings that chooses who makes something, by the end of its variable."""
+    fallbacks = fallback_providers(settings)
+    return {
+        "PROVIDER": list(usual_providers(settings).items()),
+        "FALLBACK": [(kind, name) for kind, names in fallbacks.items() for name in names],
+    }
+
+
+def fallback_providers(settings: Settings) -> dict[JobKind, tuple[str, ...]]:
+    """Return who makes each kind of asset, one after the other, where the one that was asked is away."""
     chosen = {
         JobKind.IMAGE: settings.image_fallback,
         JobKind.SPEECH: settings.speech_fallback,
         JobKind.CLIP: settings.clip_fallback,
     }
-    return {kind: name for kind, name in chosen.items() if name}
+    lines = {kind: names.replace(",", " ").split() for kind, names in chosen.items()}
+    return {kind: tuple(dict.fromkeys(names)) for kind, names in lines.items() if names}

@@ -15,8 +15,8 @@ from models.policy import RARE_POLLS
 from models.ports import AssetStore, Clock, SpeechToTextProvider
 from models.work import JobKind, Offer
 from sceneloom.callbacks import callback_url
-from sceneloom.deals import Deal, ProviderMisset, deals, why_unknown
-from sceneloom.providers.catalogue import Aid, Kind
+from sceneloom.deals import Deal, ProviderMisset, deals, ear_among
+from sceneloom.providers.catalogue import Kind
 from sceneloom.providers.comfyui import WorkflowUnusable
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.orders import Callback
@@ -39,7 +39,9 @@ def paid_suppliers(
         if not isinstance(deal.kind, JobKind):
             continue
         callback = _callback(settings, deal)
-        to = replace(connection(deal, assets, client=client, clock=clock), callback=callback)
+        fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
+        reached = connection(deal, assets, client=client, clock=clock)
+        to = replace(reached, callback=callback, fetch=fetch)
         heard_by = ear if deal.kind is JobKind.SPEECH and not deal.service.entry.tells_words else None
         build = partial(_maker, deal, to, settings.allow_private_downloads, heard_by)
         offer = _offer(deal, to, heard_by)
@@ -82,17 +84,14 @@ def _ear(
     name = settings.transcription_provider
     if not name:
         return None
-    for deal in found:
-        if deal.name == name and deal.kind is Aid.TRANSCRIPTION:
-            to = connection(deal, assets, client=client, clock=clock)
-            try:
-                provider = deal.service.adapters[deal.kind](to)
-            except ValueError as error:
-                raise ProviderMisset(f"SCENELOOM_{name.upper()}_KEY: {error}") from error
-            per_letter = deal.price.second / LETTERS_PER_SECOND
-            return _Ear(f"{name} {deal.model}", deal.price.call, per_letter, provider)
-    why = why_unknown(name, Aid.TRANSCRIPTION) or f"there is no provider {name}"
-    raise ProviderMisset(f"SCENELOOM_TRANSCRIPTION_PROVIDER: {why}")
+    deal = ear_among(found, name)
+    to = connection(deal, assets, client=client, clock=clock)
+    try:
+        provider = deal.service.adapters[deal.kind](to)
+    except ValueError as error:
+        raise ProviderMisset(f"SCENELOOM_{name.upper()}_KEY: {error}") from error
+    per_letter = deal.price.second / LETTERS_PER_SECOND
+    return _Ear(f"{name} {deal.model}", deal.price.call, per_letter, provider)
 
 
 def _offer(deal: Deal, to: Connection, ear: _Ear | None) -> Offer:

@@ -1,12 +1,14 @@
 """Sending our messages: each to the topic that carries it, under its key."""
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
 import structlog
 from cloudevents.core.bindings.kafka import to_binary_event
 from cloudevents.core.v1.event import CloudEvent
 
+from models.events import ProjectAccepted
 from models.ports import Message, PublicEvent
 from sceneloom.codec import encode
 from sceneloom.settings import Settings
@@ -71,7 +73,17 @@ def cloud_event(event: PublicEvent) -> tuple[bytes, dict[str, bytes]]:
                 "datacontenttype": "application/json",
                 "correlationid": event.project_id,
             },
-            data=event.model_dump(mode="json"),
+            data=_told(event),
         )
     )
     return message.value, dict(message.headers)
+
+
+def _told(event: PublicEvent) -> dict[str, Any]:
+    """Return what everybody may read of *event*: the address of a picture without its signature."""
+    told = event.model_dump(mode="json")
+    if isinstance(event, ProjectAccepted):
+        for scene in told["request"]["scenes"]:
+            if scene["picture"] is not None:
+                scene["picture"] = urlsplit(scene["picture"])._replace(query="", fragment="").geturl()
+    return told

@@ -16,21 +16,24 @@ from pydantic_settings import (
 )
 
 from sceneloom.accounts import Account, AccountsSource
+from sceneloom.broker_settings import BrokerSettings
 
 SHORTEST_SECRET: Final = 32
 """Characters that a secret of our own must have at least."""
 
 
-class Settings(BaseSettings):
+class Settings(BrokerSettings):
     """All settings, with the defaults of one worker on one machine."""
 
     model_config = SettingsConfigDict(
-        env_prefix="SCENELOOM_", env_file=".env", frozen=True, extra="ignore", env_ignore_empty=True
+        env_prefix="SCENELOOM_",
+        env_file=".env",
+        frozen=True,
+        extra="ignore",
+        env_ignore_empty=True,
+        hide_input_in_errors=True,  # it may be a secret
     )
 
-    broker: str = Field(
-        default="kafka://127.0.0.1:9092", description="Kafka bootstrap servers: kafka://HOST:PORT[,…]"
-    )
     app_id: str = Field(
         default="sceneloom",
         pattern=r"^[a-zA-Z0-9._-]{1,64}$",
@@ -71,6 +74,12 @@ class Settings(BaseSettings):
     session_seconds: float = Field(
         default=10.0, ge=1, le=300, description="Seconds until a silent worker is replaced."
     )
+    stall_seconds: float = Field(
+        default=60.0,
+        ge=10,
+        le=3600,
+        description="Seconds that commits may stand still on messages before a worker ends.",
+    )
     image_provider: str = Field(default="storyboard", description="Who makes pictures.")
     speech_provider: str = Field(default="offline", description="Who speaks narration.")
     clip_provider: str = Field(default="motion", description="Who makes clips.")
@@ -97,9 +106,9 @@ class Settings(BaseSettings):
         le=30 * 86_400,
         description="How long a person may take to approve a resend; 0 asks nobody and fails the scene.",
     )
-    image_fallback: str = Field(default="", description="Who makes pictures where that provider is away.")
-    speech_fallback: str = Field(default="", description="Who speaks where that provider is away.")
-    clip_fallback: str = Field(default="", description="Who makes clips where that provider is away.")
+    image_fallback: str = Field(default="", description="Who makes pictures where that is away: NAME[,NAME]…")
+    speech_fallback: str = Field(default="", description="Who speaks where that is away: NAME[,NAME]…")
+    clip_fallback: str = Field(default="", description="Who makes clips where that is away: NAME[,NAME]…")
     accounts: Mapping[str, Account] = Field(
         default={}, description="Accounts at paid providers, as JSON; better SCENELOOM_NAME_KEY and its like."
     )
@@ -151,16 +160,6 @@ class Settings(BaseSettings):
         default="text", description="Log lines for people or for machines."
     )
 
-    @field_validator("broker")
-    @classmethod
-    def _is_kafka_url(cls, value: str) -> str:
-        servers = value.removeprefix("kafka://").split(",")
-        for server in servers:
-            host, _, port = server.strip().removeprefix("kafka://").rpartition(":")
-            if not host or not port.isdigit() or not 0 < int(port) < 65536:
-                raise ValueError("write kafka://HOST:PORT, with a comma between several servers")
-        return value
-
     @field_validator("credits_url")
     @classmethod
     def _is_address_of_ledger(cls, value: str, info: ValidationInfo) -> str:
@@ -172,7 +171,9 @@ class Settings(BaseSettings):
 
     @field_validator("credits_key")
     @classmethod
-    def _fits_a_header(cls, value: SecretStr) -> SecretStr:
+    def _fits_a_header(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        if value.get_secret_value() and urlsplit(info.data.get("credits_url", "")).username is not None:
+            raise ValueError("SCENELOOM_CREDITS_URL holds a user, who would be sent in place of the key")
         if not re.fullmatch(r"[!-~]*", value.get_secret_value()):
             raise ValueError("a key holds no spaces and no letters beyond ASCII: no HTTP header may")
         return value
@@ -215,11 +216,6 @@ class Settings(BaseSettings):
                 sources.append(AccountsSource(settings_cls, place.env_vars))
             sources.append(place)
         return tuple(sources)
-
-    @property
-    def bootstrap(self) -> list[str]:
-        """The broker addresses as `HOST:PORT`."""
-        return [part.strip().removeprefix("kafka://") for part in self.broker.split(",")]
 
     @property
     def asset_location(self) -> str:

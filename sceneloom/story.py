@@ -22,8 +22,8 @@ from models.job_events import JobEvent, JobFailed, JobPostponed, JobSucceeded
 from models.policy import RETRIES
 from models.work import JobKind
 from sceneloom.client import Reader, job_event_in
+from sceneloom.clock import SystemClock
 from sceneloom.demo import Demo
-from sceneloom.outside import SystemClock
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider, Ledger
 from sceneloom.topics import JOB_EVENTS
 

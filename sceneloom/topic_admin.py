@@ -18,11 +18,9 @@ from aiokafka.errors import (
     for_code,
 )
 
+from sceneloom.kafka_access import ANSWER_SECONDS, client_options, refusal
 from sceneloom.settings import Settings
 from sceneloom.topics import TopicSpec, topic_specs
-
-ANSWER_SECONDS: Final = 5.0
-"""How long a broker may take for one answer before it counts as unreachable."""
 
 _LEADERS_SECONDS: Final = 15.0
 _POLICY: Final = "cleanup.policy"
@@ -36,6 +34,20 @@ class BrokerUnreachable(Exception):
             f"no Kafka broker answers at {', '.join(bootstrap)}: "
             "start one with `sceneloom broker`, or set SCENELOOM_BROKER"
         )
+
+
+class BrokerRefuses(BrokerUnreachable):
+    """A broker answers, but will not have us; the message says why, and what to do."""
+
+    def __init__(self, why: str) -> None:
+        Exception.__init__(self, why)
+
+
+async def unreachable(settings: Settings, error: BaseException) -> BrokerUnreachable:
+    """Find out what is behind *error*: clients say only that they could not connect."""
+    # One that did not answer in time would take as long again.
+    why = None if isinstance(error, TimeoutError) else await refusal(settings)
+    return BrokerRefuses(why) if why else BrokerUnreachable(settings.bootstrap)
 
 
 class TopicsMissing(Exception):
@@ -135,14 +147,12 @@ async def partition_counts(settings: Settings, topics: Sequence[str]) -> dict[st
 @contextlib.asynccontextmanager
 async def administration(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
     """Open a client for questions to the brokers; its failures become `BrokerUnreachable`."""
-    admin = AIOKafkaAdminClient(
-        bootstrap_servers=settings.bootstrap, request_timeout_ms=int(ANSWER_SECONDS * 1000)
-    )
+    admin = AIOKafkaAdminClient(**client_options(settings), request_timeout_ms=int(ANSWER_SECONDS * 1000))
     try:
         await asyncio.wait_for(admin.start(), ANSWER_SECONDS)
         yield admin
     except (KafkaError, TimeoutError, OSError) as exc:
-        raise BrokerUnreachable(settings.bootstrap) from exc
+        raise await unreachable(settings, exc) from exc
     finally:
         await admin.close()
 

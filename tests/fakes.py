@@ -117,7 +117,9 @@ class OneOffer:
         return Offer(provider=want.provider or "house", model="m1", cost_usd=self.cost_usd)
 
     def fallback_for(self, job: Job, /) -> Offer | None:
-        return Offer(provider=self.fallback, model="m1", cost_usd=self.cost_usd) if self.fallback else None
+        if self.fallback is None or job.stands_in_for is not None:
+            return None
+        return Offer(provider=self.fallback, model="m1", cost_usd=self.cost_usd)
 
 
 def a_request(scenes: int = 2, *, narrated: bool = True, title: str = "The lighthouse") -> dict[str, object]:

@@ -1,9 +1,9 @@
 """One broker for the whole test session, and names of its own for each test.
 
-The broker is `SCENELOOM_TEST_BROKER` (`HOST:PORT`) if set; else a container where a Docker engine answers
-and has or can pull the image `SCENELOOM_KAFKA_IMAGE`; else Apache Kafka on the local Java; else the
-embedded broker, on which the tests marked `kafka` are skipped. Under `CI` that is a failure instead,
-unless `SCENELOOM_ALLOW_NO_KAFKA=1`.
+The broker is `SCENELOOM_TEST_BROKER` (`HOST:PORT`) if set; else a container of the image
+`SCENELOOM_KAFKA_IMAGE` if set, and of nothing else; else a container where a Docker engine answers and has
+or can pull `apache/kafka`; else Apache Kafka on the local Java; else the embedded broker, on which the
+tests marked `kafka` are skipped. Under `CI` that is a failure instead, unless `SCENELOOM_ALLOW_NO_KAFKA=1`.
 """
 
 import os
@@ -14,15 +14,17 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sceneloom.brokers import BrokerUnavailable
 from sceneloom.brokers.embedded import EmbeddedBroker
+from sceneloom.brokers.jars import KAFKA_VERSION
 from sceneloom.brokers.kafka import KafkaBroker
 
-_DEFAULT_IMAGE: Final = "confluentinc/cp-kafka:7.9.1"
+if TYPE_CHECKING:
+    from tests.kafka_container import ApacheKafkaContainer
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,16 @@ Found = tuple[TestBroker, Callable[[], None]]
 
 
 def find_broker() -> Found:
-    """Start the first broker of the list that works; returns it and what ends it."""
+    """Start the first broker of the list that works; returns it and what ends it.
+
+    Raises `BrokerUnavailable` where an image was asked for by name and cannot be run.
+    """
+    if given := os.environ.get("SCENELOOM_TEST_BROKER"):
+        return TestBroker(given, real=True, why="SCENELOOM_TEST_BROKER"), lambda: None
+    if image := os.environ.get("SCENELOOM_KAFKA_IMAGE"):
+        return _container(image)
     reasons: list[str] = []
-    for attempt in (_given, _container, _local_kafka):
+    for attempt in (_container, _local_kafka):
         try:
             return attempt()
         except BrokerUnavailable as exc:
@@ -58,15 +67,7 @@ def find_broker() -> Found:
     return TestBroker(embedded.bootstrap, real=False, why=why), embedded.stop
 
 
-def _given() -> Found:
-    address = os.environ.get("SCENELOOM_TEST_BROKER")
-    if not address:
-        raise BrokerUnavailable("SCENELOOM_TEST_BROKER is not set")
-    return TestBroker(address, real=True, why="SCENELOOM_TEST_BROKER"), lambda: None
-
-
-def _container() -> Found:
-    image = os.environ.get("SCENELOOM_KAFKA_IMAGE", _DEFAULT_IMAGE)
+def _container(image: str = f"apache/kafka:{KAFKA_VERSION}") -> Found:
     if not _docker_listens():
         raise BrokerUnavailable("no Docker engine listens")
     container = None
@@ -77,7 +78,8 @@ def _container() -> Found:
     except Exception as exc:
         if container is not None:
             container.stop()
-        raise BrokerUnavailable(f"no Docker engine that runs {image} ({type(exc).__name__})") from exc
+        said = ": ".join([type(exc).__name__, *str(exc).strip().splitlines()[-1:]])
+        raise BrokerUnavailable(f"no Docker engine that runs {image} ({said})") from exc
     return TestBroker(bootstrap, real=True, why=f"Docker, {image}"), container.stop
 
 
@@ -90,10 +92,11 @@ def _docker_listens() -> bool:
         return engine.connect_ex(host.removeprefix("unix://")) == 0
 
 
-def _kafka_container(image: str) -> Any:
-    from testcontainers.kafka import KafkaContainer  # noqa: PLC0415 -- only where an engine may answer
+def _kafka_container(image: str) -> "ApacheKafkaContainer":
+    # Only where an engine may answer: the library looks for one when it is loaded.
+    from tests.kafka_container import ApacheKafkaContainer  # noqa: PLC0415 -- see above
 
-    return KafkaContainer(image).with_kraft()
+    return ApacheKafkaContainer(image)
 
 
 def _local_kafka() -> Found:

@@ -15,8 +15,8 @@ from tests.providers.paid import mocked
 KEY = "k-secret-0123456789"
 
 
-async def found(answer: Any, **accounts: Account) -> list[Finding]:
-    settings = Settings.model_construct(accounts=accounts)
+async def found(answer: Any, *, transcription: str = "", **accounts: Account) -> list[Finding]:
+    settings = Settings.model_construct(accounts=accounts, transcription_provider=transcription)
     clock = MovedClock()
     clock.time = datetime(2026, 11, 30, tzinfo=UTC)
     checked = check_accounts(settings, open_assets("memory://"), client=mocked(answer), clock=clock)

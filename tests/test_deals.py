@@ -162,9 +162,35 @@ def test_a_fallback_that_could_not_make_the_clip_is_none() -> None:
     assert workshop.fallback_for(a_clip_job("m", duration_seconds=7.0)) is None
 
 
-def test_a_worker_does_not_start_without_its_fallback() -> None:
+def test_fallbacks_are_asked_in_their_order_and_none_twice() -> None:
+    accounts = {name: Account(key=KEY) for name in ("ark", "luma", "runway", "google")}
+    line = {"clip_fallback": "luma, google,ark,luma,runway"}
+    workshop = connect(settings(line, **accounts)).workshop
+
+    def asked_from(provider: str) -> list[str]:
+        job, asked = a_clip_job("m", duration_seconds=8.0), [provider]
+        job = job.model_copy(update={"offer": job.offer.model_copy(update={"provider": provider})})
+        while offer := workshop.fallback_for(job):
+            asked.append(offer.provider)
+            job = job.stood_in_for(offer, job.created_at)
+        return asked
+
+    assert asked_from("house") == ["house", "google", "ark", "runway"]  # luma makes 5 or 10 s
+    assert asked_from("ark") == ["ark", "google", "runway"]
+    assert asked_from("runway") == ["runway", "google", "ark"]
+    assert asked_from("google") == ["google", "ark", "runway"]
+
+
+def test_a_stand_in_that_is_no_fallback_any_more_is_the_last() -> None:
+    workshop = connect(settings({"clip_fallback": "luma"}, luma=Account(key=KEY))).workshop
+    job = a_clip_job("m", duration_seconds=5.0).model_copy(update={"stands_in_for": "ark"})
+    assert workshop.fallback_for(job) is None
+
+
+@pytest.mark.parametrize("line", ["luma", "motion,luma"])
+def test_a_worker_does_not_start_without_each_of_its_fallbacks(line: str) -> None:
     with pytest.raises(ProviderMisset, match=r"SCENELOOM_CLIP_FALLBACK: luma is not set up"):
-        connect_worker(settings({"clip_fallback": "luma"}))
+        connect_worker(settings({"clip_fallback": line}))
 
 
 def test_a_key_that_no_header_may_hold_is_told_by_its_variable() -> None:
@@ -184,3 +210,32 @@ def test_nobody_transcribes_unless_chosen_and_the_model_that_speaks_never_does()
     assert [deal.model for deal in deals(settings(**speaking), TODAY)] == ["eleven_v4"]
     chosen = settings({"transcription_provider": "elevenlabs"}, **speaking)
     assert [deal.model for deal in deals(chosen, TODAY)] == ["eleven_v4", "scribe_v2"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "kinds"),
+    [
+        ({"model": "acme/clips", "usd_per_second": 0.1}, {JobKind.CLIP: "acme/clips"}),
+        ({"image_model": "acme/flux", "image_usd": 0.03}, {JobKind.IMAGE: "acme/flux"}),
+        (
+            {"model": "acme/clips", "usd_per_second": 0.1, "image_model": "acme/flux", "image_usd": 0.03},
+            {JobKind.CLIP: "acme/clips", JobKind.IMAGE: "acme/flux"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("host", ["fal", "replicate"])
+def test_a_host_of_models_makes_what_a_model_is_chosen_for(
+    host: str, facts: dict[str, Any], kinds: dict[JobKind, str]
+) -> None:
+    found = deals(settings(**{host: Account(key=KEY, **facts)}), TODAY)
+    assert {deal.kind: deal.model for deal in found} == kinds
+
+
+def test_a_host_that_is_the_usual_one_needs_its_model_and_price() -> None:
+    clips = {"model": "acme/clips", "usd_per_second": 0.1}
+    drawing = {"image_provider": "fal"}
+    assert refusal(drawing, fal=Account(key=KEY, **clips)).startswith("SCENELOOM_FAL_IMAGE_MODEL: ")
+    assert refusal(drawing, fal=Account(key=KEY, **clips, image_model="a/b")).startswith(
+        "SCENELOOM_FAL_IMAGE_USD: "
+    )
+    assert refusal(fal=Account(key=KEY)).startswith("SCENELOOM_FAL_MODEL: ")

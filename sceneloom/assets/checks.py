@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 from PIL import Image
 
 from models.errors import BadMedia
+from sceneloom.assets.confined import confined
 from sceneloom.assets.decoding import decode_sound, decode_video
 from sceneloom.assets.endings import promised_seconds, require_whole
 from sceneloom.assets.signatures import HEAD, describe, media_type_of
@@ -73,7 +74,7 @@ def check_image(content: bytes, *, smallest_side: int = 16) -> ImageFacts:
     return ImageFacts(media_type, width, height)
 
 
-def check_audio(source: bytes | Path, *, longest_seconds: float = 900.0) -> AudioFacts:
+def check_audio(source: bytes | Path | BinaryIO, *, longest_seconds: float = 900.0) -> AudioFacts:
     """Prove that *source* decodes to the end it claims and holds sound. Raises BadMedia otherwise."""
     with _opened(source) as file:
         media_type = _require_file(file, ("audio/", "video/webm"), "a sound", AUDIO_BYTES)
@@ -84,7 +85,7 @@ def check_audio(source: bytes | Path, *, longest_seconds: float = 900.0) -> Audi
     return AudioFacts(media_type, round(sound.seconds, 6), sound.sample_rate, sound.channels)
 
 
-def check_video(source: bytes | Path, *, longest_seconds: float = 900.0) -> VideoFacts:
+def check_video(source: bytes | Path | BinaryIO, *, longest_seconds: float = 900.0) -> VideoFacts:
     """Prove that *source* decodes to the end it claims and holds pictures. Raises BadMedia otherwise."""
     with _opened(source) as file:
         media_type = _require_file(file, ("video/",), "a video", VIDEO_BYTES)
@@ -99,23 +100,30 @@ async def check_image_async(content: bytes, *, smallest_side: int = 16) -> Image
 
 
 async def check_audio_async(source: bytes | Path, *, longest_seconds: float = 900.0) -> AudioFacts:
-    """Call `check_audio` in a thread."""
-    return await asyncio.to_thread(check_audio, source, longest_seconds=longest_seconds)
+    """Call `check_audio` in a process of its own; a WAV, which needs no decoder, in a thread."""
+    if isinstance(source, bytes) and media_type_of(source[:HEAD]) == "audio/wav":
+        return await asyncio.to_thread(check_audio, source, longest_seconds=longest_seconds)
+    found = await confined(check_audio.__name__, source, {"longest_seconds": longest_seconds})
+    return AudioFacts(**found)
 
 
 async def check_video_async(source: bytes | Path, *, longest_seconds: float = 900.0) -> VideoFacts:
-    """Call `check_video` in a thread."""
-    return await asyncio.to_thread(check_video, source, longest_seconds=longest_seconds)
+    """Call `check_video` in a process of its own."""
+    found = await confined(check_video.__name__, source, {"longest_seconds": longest_seconds})
+    return VideoFacts(**found)
 
 
 @contextmanager
-def _opened(source: bytes | Path) -> Iterator[BinaryIO]:
+def _opened(source: bytes | Path | BinaryIO) -> Iterator[BinaryIO]:
     # FFmpeg is handed a file that is open, never a name: names may be URLs and protocols to it.
-    if isinstance(source, Path):
-        with source.open("rb") as file:
-            yield file
-    else:
-        yield io.BytesIO(source)
+    match source:
+        case Path():
+            with source.open("rb") as file:
+                yield file
+        case bytes():
+            yield io.BytesIO(source)
+        case _:
+            yield source
 
 
 def _require_file(file: BinaryIO, families: tuple[str, ...], wanted: str, most: int) -> str:

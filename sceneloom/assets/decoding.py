@@ -29,10 +29,20 @@ _DEMUXERS: Final = {
     "video/quicktime": "mov",
     "video/webm": "matroska",
 }
+_SOUND_CODECS: Final = (
+    "aac,aac_fixed,alac,flac,mp3,mp3float,opus,libopus,vorbis,libvorbis,"
+    "pcm_s16le,pcm_s24le,pcm_s32le,pcm_f32le,pcm_f64le,pcm_u8,pcm_alaw,pcm_mulaw,pcm_s16be,pcm_s24be"
+)
+_PICTURE_CODECS: Final = "h264,hevc,av1,libdav1d,libaom-av1,vp8,libvpx,vp9,libvpx-vp9,mpeg4,prores,mjpeg"
+"""What providers send. FFmpeg has hundreds of decoders, most of them for files that nobody makes any more."""
 _CHANNELS: Final = 8
 _RATES: Final = range(8_000, 192_001)
 _FRAME_PIXELS: Final = 4096 * 2304
-_LIMITS: Final = {"max_pixels": str(_FRAME_PIXELS)}
+_LIMITS: Final = {
+    "max_pixels": str(_FRAME_PIXELS),
+    "codec_whitelist": f"{_PICTURE_CODECS},{_SOUND_CODECS}",
+    "protocol_whitelist": "",
+}
 _FRAME_RATE: Final = 120
 _ALL_PIXELS: Final = 60_000_000_000
 """What may be decoded of one video: 900 s of 1920x1080 at 30 frames a second take 56 thousand million."""

@@ -48,6 +48,8 @@ class KafkaBroker(Startable):
     Without *port*, free ones are chosen at the first start and kept with the data.
     """
 
+    _format_options: Sequence[str] = ()
+
     def __init__(
         self, folder: Path, *, port: int | None = None, nodes: int = 1, jars: Path | None = None
     ) -> None:
@@ -185,6 +187,7 @@ class KafkaBroker(Startable):
             self._cluster_id(),
             "-c",
             str(properties),
+            *self._format_options,
         ]
         process = BrokerProcess(command, log=folder / "format.log")
         if process.wait_ended(seconds=_START_SECONDS) != 0:
@@ -209,7 +212,7 @@ class KafkaBroker(Startable):
     def _cluster_id(self) -> str:
         kept = self._folder / "cluster-id"
         if not kept.exists():
-            kept.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode())
+            kept.write_text(_cluster_id())
         return kept.read_text()
 
     def _launch(self, node: int, java: str, jars: Path) -> BrokerProcess:
@@ -219,3 +222,10 @@ class KafkaBroker(Startable):
         command += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS"]
         command += ["-cp", f"{jars}/*", _SERVER, str(folder / "server.properties")]
         return BrokerProcess(command, log=folder / "server.log")
+
+
+def _cluster_id() -> str:
+    """Return an id as Kafka makes them: never with a dash in front, which its tools take for an option."""
+    while (name := base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()).startswith("-"):
+        pass
+    return name

@@ -17,10 +17,10 @@ from sceneloom.providers.catalogue import entries
 from sceneloom.settings import Settings
 
 PREFIX: Final = "SCENELOOM_"
-_OTHERS: Final = frozenset({"DEBUG", "KAFKA_JARS", "KAFKA_IMAGE", "TEST_BROKER", "ALLOW_NO_KAFKA"})
+_OTHERS: Final = frozenset({"DEBUG", "KAFKA_JARS", "KAFKA_IMAGE", "TEST_BROKER", "ALLOW_NO_KAFKA", "FUZZ"})
 """What we read from the environment beside the settings."""
 
-_LOGIN: Final = re.compile(r"(?<=//)[^/@\s]+@")
+_LOGIN: Final = re.compile(r"(?<=//)[^@\s]*@|(?:^|(?<=,))[^/@\s]*@")
 
 
 def load_settings(**flags: object) -> Settings:

@@ -62,9 +62,9 @@ def doctor(
 
 
 async def _examine(settings: "Settings", faults: list[str], *, as_json: bool) -> "list[tuple[str, Finding]]":
+    from sceneloom.clock import SystemClock
     from sceneloom.operations.doctor import checks
     from sceneloom.operations.examination import examine
-    from sceneloom.outside import SystemClock
 
     found = []
     with console.err().status("") as status:

@@ -49,9 +49,9 @@ def list_(
       sceneloom dead-letters list --older-than 1d --replayed --json
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from sceneloom.cli.configuration import load_settings
+    from sceneloom.clock import SystemClock
     from sceneloom.operations.letters import envelopes
     from sceneloom.operations.replay import replayed_before
-    from sceneloom.outside import SystemClock
 
     settings = load_settings(broker=broker, topic_prefix=topic_prefix)
     wanted = filter_of(filters, older_than)

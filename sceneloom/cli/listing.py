@@ -52,8 +52,8 @@ def projects(
       sceneloom projects --user u1 --limit 20 --json
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from sceneloom.cli.configuration import load_settings
+    from sceneloom.clock import SystemClock
     from sceneloom.operations.projects import ProjectFilter, chosen, read_projects
-    from sceneloom.outside import SystemClock
 
     settings = load_settings(broker=broker, topic_prefix=topic_prefix)
     wanted = ProjectFilter(states=state or (), user_id=user, older_than=older_than)
@@ -112,8 +112,8 @@ def jobs(
       sceneloom jobs --status running --status delayed --provider ark --older-than 15m
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from sceneloom.cli.configuration import load_settings
+    from sceneloom.clock import SystemClock
     from sceneloom.operations.jobs import JobFilter, chosen, read_jobs
-    from sceneloom.outside import SystemClock
 
     settings = load_settings(broker=broker, topic_prefix=topic_prefix)
     wanted = JobFilter(

@@ -82,8 +82,8 @@ def lag(
 
 
 async def _look(settings: "Settings", interval: float, *, once: bool) -> "Report":
+    from sceneloom.clock import SystemClock
     from sceneloom.monitoring.watch import Watch
-    from sceneloom.outside import SystemClock
 
     async with Watch(settings, clock=SystemClock()) as watch:
         if not once:
@@ -102,9 +102,9 @@ def _watch(settings: "Settings", interval: float, *, as_json: bool) -> None:
 
 
 async def _look_again_and_again(settings: "Settings", interval: float, view: "LagView") -> None:
+    from sceneloom.clock import SystemClock
     from sceneloom.monitoring.report import Report
     from sceneloom.monitoring.watch import Watch
-    from sceneloom.outside import SystemClock
 
     has_seen = False
     async with Watch(settings, clock=SystemClock()) as watch:
@@ -145,9 +145,9 @@ def monitor(
       sceneloom monitor --host 0.0.0.0 --port 9308
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from sceneloom.cli.configuration import load_settings
+    from sceneloom.clock import SystemClock
     from sceneloom.logs import configure_logging
     from sceneloom.monitoring.exporter import serve
-    from sceneloom.outside import SystemClock
 
     settings = load_settings(broker=broker, topic_prefix=topic_prefix)
     configure_logging(settings)

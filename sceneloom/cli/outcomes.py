@@ -39,6 +39,7 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = MappingProxyType(
         "sceneloom.demo.WorkerDied": Outcome.FAILED,
         "sceneloom.demo.NoExample": Outcome.INVALID,
         "sceneloom.operations.letters.LetterMissing": Outcome.FAILED,
+        "sceneloom.operations.losses.WorkersRun": Outcome.FAILED,
         "sceneloom.story.NotAsTold": Outcome.FAILED,
         "sceneloom.deals.ProviderMisset": Outcome.INVALID,
         "sceneloom.providers.services.BadService": Outcome.INVALID,

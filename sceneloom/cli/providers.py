@@ -34,7 +34,8 @@ def list_(*, as_json: options.AsJson = False) -> None:
     """List all providers: what they make, and whether they are set up here.
 
     storyboard, offline and motion need no key. Every other is there once its key is set, SCENELOOM_NAME_KEY;
-    one of your own machines, such as comfyui, once its address is: SCENELOOM_NAME_URL.
+    one of your own machines, such as comfyui, once its address is, SCENELOOM_NAME_URL; whisper once its
+    model is, SCENELOOM_WHISPER_MODEL.
 
     \b
     Examples:
@@ -110,12 +111,11 @@ def _show(entry: "Entry") -> None:
 
     console.say(f"{entry.title}: {entry.docs}")
     can = entry.capabilities
-    console.say(f"address {entry.url}; webhook {can.webhook}; list {can.list}; cancel {can.cancel}")
+    console.say(f"address {entry.url or 'none'}; webhook {can.webhook}; list {can.list}; cancel {can.cancel}")
     prefix = f"SCENELOOM_{entry.name.upper()}"
-    needed = [f"{prefix}_KEY" if entry.needs_key else f"{prefix}_URL"]
-    needed += [f"{prefix}_VOICE"] if entry.needs_voice else []
-    needed += [f"{prefix}_MODEL ({entry.model_hint})"] if entry.model_hint else []
-    console.say(f"set {', '.join(needed)}")
+    needed = {entry.set_up_by: ""} | ({"VOICE": ""} if entry.needs_voice else {})
+    needed |= {"MODEL": f" ({entry.model_hint})"} if entry.model_hint else {}
+    console.say(f"set {', '.join(f'{prefix}_{name}{hint}' for name, hint in needed.items())}")
     table = console.table("model", "makes", "seconds", "ratios", "resolutions", "US dollars", "served until")
     for model in entry.models:
         table.add_row(
@@ -164,8 +164,8 @@ def check(*, as_json: options.AsJson = False) -> None:
 
 async def _checked(settings: Any) -> "list[Finding]":
     from sceneloom.assets.store import open_assets
+    from sceneloom.clock import SystemClock
     from sceneloom.credentials import check_accounts
-    from sceneloom.outside import SystemClock
     from sceneloom.providers.wire import open_client
 
     async with open_client() as client:

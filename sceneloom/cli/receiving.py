@@ -40,9 +40,9 @@ def gateway(
       sceneloom gateway --host 0.0.0.0 --port 8090
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from sceneloom.cli.configuration import load_settings
+    from sceneloom.clock import SystemClock
     from sceneloom.gateway.server import serve
     from sceneloom.logs import configure_logging
-    from sceneloom.outside import SystemClock
 
     settings = load_settings(gateway_host=host, gateway_port=port, broker=broker, topic_prefix=topic_prefix)
     configure_logging(settings)

@@ -85,9 +85,9 @@ def replay(
 async def _choose(
     settings: "Settings", names: Sequence[str], wanted: "LetterFilter", *, again: bool
 ) -> "list[Plan]":
+    from sceneloom.clock import SystemClock
     from sceneloom.operations.letters import envelopes, named
     from sceneloom.operations.replay import planned, replayed_before
-    from sceneloom.outside import SystemClock
 
     there = await envelopes(settings)
     among = named(there, names) if names else there

@@ -1,4 +1,4 @@
-"""The commands about topics: create and list."""
+"""The commands about topics: create, list, and accept that changelogs have lost rows."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,9 @@ from sceneloom.cli.outcomes import Outcome
 if TYPE_CHECKING:
     from sceneloom.topic_admin import TopicState
 
-_app = typer.Typer(help="Create the topics, or compare them.", no_args_is_help=True)
+_app = typer.Typer(
+    help="Create the topics, compare them, or accept what they have lost.", no_args_is_help=True
+)
 
 _Partitions = Annotated[
     int | None, typer.Option("--partitions", metavar="N", help="Partitions of every topic but dead-letters.")
@@ -87,6 +89,41 @@ def list_(
         _show(states)
     if any(state.found is None or state.faults for state in states):
         raise typer.Exit(Outcome.FAILED)
+
+
+@_app.command("accept-loss")
+def accept_loss(
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    broker: options.Broker = None,
+    topic_prefix: options.Prefix = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Let workers start although changelogs have lost rows. What stood in those rows is forgotten for good.
+
+    Workers refuse to read a table from a changelog that holds less than they know was there: open paid calls
+    may have stood in it, and would be made again. Restore the topic from a backup, if there is one. Only
+    where there is none, end all workers and accept the loss.
+
+    \b
+    Example:
+      sceneloom topics accept-loss
+    """  # noqa: D301 -- \b keeps the lines of an example apart
+    from sceneloom.cli.configuration import load_settings
+    from sceneloom.operations.losses import accept_losses, find_losses
+
+    settings = load_settings(broker=broker, topic_prefix=topic_prefix)
+    losses = asyncio.run(find_losses(settings))
+    for line in losses if not as_json else []:
+        console.say(line)
+    if losses:
+        if not yes and not typer.confirm("Go on without these rows?", err=True):
+            raise typer.Exit(Outcome.FAILED)
+        losses = asyncio.run(accept_losses(settings))
+    if as_json:
+        console.say_json(losses)
+    else:
+        console.say("accepted: workers can start" if losses else "no changelog has lost rows")
 
 
 def _described(state: "TopicState") -> dict[str, Any]:

@@ -102,6 +102,8 @@ class PublishedKeys:
     async def _download(self) -> bytes:
         async with asyncio.timeout(_FETCH_SECONDS), self._client.stream("GET", self._url) as response:
             response.raise_for_status()
+            if "," in response.headers.get("content-encoding", ""):  # a bomb: nobody packs a key set twice
+                raise ValueError("the key set is compressed more than once")
             content = bytearray()
             async for chunk in response.aiter_bytes():
                 content += chunk

@@ -10,9 +10,10 @@ from aiokafka.errors import KafkaError
 
 from models.job_events import PollNow
 from sceneloom.gateway.errors import NotNow
+from sceneloom.kafka_access import ANSWER_SECONDS, client_options
 from sceneloom.publisher import TopicPublisher
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import ANSWER_SECONDS, BrokerUnreachable, partition_counts
+from sceneloom.topic_admin import BrokerUnreachable, partition_counts
 from sceneloom.topics import JOB_EVENTS, topic_name
 
 _PATIENCE: Final = 2 * ANSWER_SECONDS
@@ -55,7 +56,7 @@ async def open_hint_producer(settings: Settings) -> AsyncIterator[HintProducer]:
     """Connect to the broker. Raises `BrokerUnreachable` and `TopicsMissing`."""
     await partition_counts(settings, [topic_name(settings, JOB_EVENTS)])
     producer = AIOKafkaProducer(
-        bootstrap_servers=",".join(settings.bootstrap),
+        **client_options(settings),
         acks="all",
         request_timeout_ms=int(ANSWER_SECONDS * 1000),
         max_batch_size=1 if settings.embedded_broker else 16_384,

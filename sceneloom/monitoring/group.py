@@ -29,9 +29,11 @@ from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.offset import OffsetRequest
 
 from models.ports import Clock
+from sceneloom.kafka_access import ANSWER_SECONDS, client_options
 from sceneloom.monitoring.peek import Oldest, Span, peek
 from sceneloom.monitoring.verdicts import Observation
-from sceneloom.topic_admin import ANSWER_SECONDS, BrokerUnreachable, TopicsMissing
+from sceneloom.settings import Settings
+from sceneloom.topic_admin import TopicsMissing, unreachable
 
 _PATIENCE_SECONDS: Final = 15.0
 _BACKOFF_SECONDS: Final = 0.2
@@ -73,14 +75,14 @@ class GroupProbe:
 
     def __init__(
         self,
-        bootstrap: Sequence[str],
+        settings: Settings,
         *,
         group: str,
         topics: Sequence[str],
         dead_letters: str | None = None,
         clock: Clock,
     ) -> None:
-        self._bootstrap = bootstrap
+        self._settings = settings
         self._group = group
         self._topics = topics
         self._dead_letters = dead_letters
@@ -88,7 +90,7 @@ class GroupProbe:
         self._spans: dict[TopicPartition, Span] = {}
         self._told: dict[TopicPartition, tuple[Span, Oldest]] = {}
         self._client = AIOKafkaClient(
-            bootstrap_servers=",".join(bootstrap), request_timeout_ms=int(ANSWER_SECONDS * 1000)
+            **client_options(settings), request_timeout_ms=int(ANSWER_SECONDS * 1000)
         )
 
     async def start(self) -> None:
@@ -96,7 +98,7 @@ class GroupProbe:
         try:
             await asyncio.wait_for(self._client.bootstrap(), ANSWER_SECONDS)
         except (KafkaError, TimeoutError, OSError) as exc:
-            raise BrokerUnreachable(self._bootstrap) from exc
+            raise await unreachable(self._settings, exc) from exc
 
     async def close(self) -> None:
         """Disconnect."""
@@ -123,7 +125,7 @@ class GroupProbe:
             if isinstance(cause, BrokerResponseError) and not isinstance(cause, RequestTimedOutError):
                 why = f"the broker does not tell about group {self._group}: {cause}"
                 raise GroupUnreadable(why) from exc
-            raise BrokerUnreachable(self._bootstrap) from exc
+            raise await unreachable(self._settings, exc) from exc
 
     async def _look(self) -> Look:
         if not await self._client.force_metadata_update():
@@ -147,7 +149,7 @@ class GroupProbe:
     def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         known = {topic: self._client.cluster.partitions_for_topic(topic) for topic in topics}
         if missing := [topic for topic, partitions in known.items() if not partitions]:
-            raise TopicsMissing(missing, self._bootstrap)
+            raise TopicsMissing(missing, self._settings.bootstrap)
         return [TopicPartition(topic, each) for topic, found in known.items() for each in sorted(found or ())]
 
     async def _coordinator(self) -> int:
@@ -222,7 +224,7 @@ class GroupProbe:
             if self._spans.get(each) == span and each not in self._told
         }
         self._spans = spans
-        for each, oldest in (await peek(self._bootstrap, still)).items():
+        for each, oldest in (await peek(self._settings, still)).items():
             self._told[each] = still[each], oldest
         return {
             each: now.model_copy(update=_facts(self._told[each][1])) if each in self._told else now

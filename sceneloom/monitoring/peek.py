@@ -1,12 +1,15 @@
 """Looks for the oldest message in a stretch of a partition that may hold only what no consumer is given."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
+
+from sceneloom.kafka_access import client_options
+from sceneloom.settings import Settings
 
 _SECONDS: Final = 3.0
 _FETCH_MILLISECONDS: Final = 500
@@ -25,9 +28,7 @@ class Span(NamedTuple):
     end: int
 
 
-async def peek(
-    bootstrap: Sequence[str], spans: Mapping[TopicPartition, Span]
-) -> Mapping[TopicPartition, Oldest]:
+async def peek(settings: Settings, spans: Mapping[TopicPartition, Span]) -> Mapping[TopicPartition, Oldest]:
     """Return the oldest message of each of *spans* for which the broker does not take too long.
 
     Marks of transactions and the holes of compaction are no messages.
@@ -36,7 +37,7 @@ async def peek(
     if not spans:
         return told
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=",".join(bootstrap), enable_auto_commit=False, max_partition_fetch_bytes=64 * 1024
+        **client_options(settings), enable_auto_commit=False, max_partition_fetch_bytes=64 * 1024
     )
     try:
         async with asyncio.timeout(_SECONDS):

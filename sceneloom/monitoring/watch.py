@@ -43,7 +43,7 @@ class Watch:
         self._clock = clock
         self._histories = Histories(group)
         self._probe = GroupProbe(
-            settings.bootstrap,
+            settings,
             group=group,
             topics=inputs(settings),
             dead_letters=topic_name(settings, DEAD_LETTERS),

@@ -5,11 +5,10 @@ import contextlib
 import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.conn import create_conn
 from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
     GroupLoadInProgressError,
@@ -20,9 +19,10 @@ from aiokafka.errors import (
 from aiokafka.protocol.admin import ApiVersionRequest
 
 from models.ports import Clock
+from sceneloom.kafka_access import ANSWER_SECONDS, advice_for, client_options, connection, reason_of
 from sceneloom.operations.examination import Finding, fault, ok, warning
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import ANSWER_SECONDS, administration, list_topics
+from sceneloom.topic_admin import administration, list_topics
 from sceneloom.topics import app_name, topic_name
 
 _PRODUCE: Final = 0
@@ -49,45 +49,51 @@ _DANGEROUS: Final = timedelta(seconds=60)
 
 async def broker(settings: Settings) -> list[Finding]:
     """Ask every server that is set, and every broker that those name."""
-    answers = {server: await _version(server) for server in settings.bootstrap}
-    releases = {release for release, _ in answers.values() if release}
-    silent = {server: why for server, (_, why) in answers.items() if why}
+    answers = {server: await _answer(settings, server) for server in settings.bootstrap}
+    releases = {answer.release for answer in answers.values() if answer.release}
+    judge = warning if releases else fault
     advice = "start one with `sceneloom broker`, or set SCENELOOM_BROKER to where Kafka is"
+    findings = [
+        judge(f"{server} {answer.why}", answer.advice or advice)
+        for server, answer in answers.items()
+        if answer.why
+    ]
     if not releases:
-        return [fault(f"{server} does not answer: {why}", advice) for server, why in silent.items()]
-    findings = [warning(f"{server} does not answer: {why}", advice) for server, why in silent.items()]
+        return findings
     async with administration(settings) as admin:
         cluster = await admin.describe_cluster()
     named = {f"{each['host']}:{each['port']}" for each in cluster["brokers"]}
     for server in sorted(named - set(answers)):
-        _, why = await _version(server)
-        if why:
+        answer = await _answer(settings, server)
+        if answer.why:
             advice = "set advertised.listeners of that broker to an address that this machine reaches"
-            findings.append(fault(f"the broker names itself {server}, which does not answer: {why}", advice))
+            found = f"the broker names itself {server}, which {answer.why}"
+            findings.append(fault(found, answer.advice or advice))
     if findings:
         return findings
     brokers = "1 broker" if len(named) == 1 else f"{len(named)} brokers"
     return [ok(f"{brokers}, with the protocol of Kafka {', '.join(sorted(releases))}")]
 
 
-async def _version(server: str) -> tuple[str, str]:
-    """Return which Kafka *server* speaks like, or why that cannot be told."""
-    host, _, port = server.rpartition(":")
+async def _answer(settings: Settings, server: str) -> "_Answer":
+    """Ask *server* which Kafka it speaks like."""
     try:
-        connection = await create_conn(
-            host.strip("[]"), int(port), request_timeout_ms=int(ANSWER_SECONDS * 1000)
-        )
+        async with connection(settings, server) as opened:
+            answer: Any = await asyncio.wait_for(opened.send(ApiVersionRequest()), ANSWER_SECONDS)
     except (KafkaError, TimeoutError, OSError) as error:
-        return "", str(error) or type(error).__name__
-    try:
-        answer: Any = await asyncio.wait_for(connection.send(ApiVersionRequest()), ANSWER_SECONDS)
-    except (KafkaError, TimeoutError, OSError) as error:
-        return "", str(error) or type(error).__name__
-    finally:
-        connection.close()
+        advice = advice_for(error, settings)
+        return _Answer("", f"{'refuses us' if advice else 'does not answer'}: {reason_of(error)}", advice)
     highest = next((most for key, _, most in answer.api_versions if key == _PRODUCE), 0)
     oldest, newest = min(_RELEASES), max(_RELEASES)
-    return _RELEASES.get(highest, "before 2.4" if highest < oldest else f"after {_RELEASES[newest]}"), ""
+    return _Answer(_RELEASES.get(highest, "before 2.4" if highest < oldest else f"after {_RELEASES[newest]}"))
+
+
+class _Answer(NamedTuple):
+    """Which Kafka a server is; or why that cannot be told, and what to do where it is about who we are."""
+
+    release: str
+    why: str = ""
+    advice: str = ""
 
 
 async def topics(settings: Settings) -> list[Finding]:
@@ -176,7 +182,7 @@ class ClockCheck:
         return [judged(before, told, after)]
 
     async def _ask(self, settings: Settings, topic: str) -> tuple[datetime, datetime | None, datetime]:
-        producer = AIOKafkaProducer(bootstrap_servers=",".join(settings.bootstrap))
+        producer = AIOKafkaProducer(**client_options(settings))
         await producer.start()
         try:
             await producer.send_and_wait(topic, b"")  # finds the leader: the next answer is a quick one

@@ -13,9 +13,10 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from sceneloom.client import Reader
 from sceneloom.dead_letters import REPLAYED
+from sceneloom.kafka_access import ANSWER_SECONDS, client_options
 from sceneloom.operations.letters import READ_BY_WORKERS, Letter, letters
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import ANSWER_SECONDS, BrokerUnreachable, partition_counts
+from sceneloom.topic_admin import BrokerUnreachable, partition_counts
 from sceneloom.topics import partition_of, topic_name
 
 _LARGEST_REQUEST: Final = 16 * 1024 * 1024
@@ -141,7 +142,7 @@ async def _sent(producer: AIOKafkaProducer, letter: Letter, plan: Plan) -> str:
 
 async def _started(settings: Settings) -> AIOKafkaProducer:
     producer = AIOKafkaProducer(
-        bootstrap_servers=",".join(settings.bootstrap),
+        **client_options(settings),
         enable_idempotence=True,  # a send that the client repeats by itself arrives once
         max_request_size=_LARGEST_REQUEST,
         request_timeout_ms=int(ANSWER_SECONDS * 1000),

@@ -3,12 +3,14 @@
 import platform
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import metadata
 from typing import Final
 
+from sceneloom.clock import SystemClock
+from sceneloom.deals import ProviderMisset, require_usable
 from sceneloom.operations.examination import Finding, aside, fault, ok
-from sceneloom.outside import fallback_providers, usual_providers, without_store
+from sceneloom.outside import chosen_providers, without_store
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
@@ -55,10 +57,8 @@ def set_keys(settings: Settings) -> list[str]:
 async def providers(settings: Settings) -> list[Finding]:
     """Look which providers can be chosen, without a call to any: that could cost money."""
     keys = set_keys(settings)
-    findings = [finding for name in keys if (finding := await _half_set(settings, name))]
-    broken = len(findings)
-    if not broken:
-        findings += await _unknown_choices(settings)
+    half_set = {name: finding for name in keys if (finding := await _half_set(settings, name))}
+    findings = [*half_set.values(), *await _unknown_choices(settings, half_set)]
     if findings:
         return findings
     if not keys:
@@ -68,7 +68,8 @@ async def providers(settings: Settings) -> list[Finding]:
 
 async def _half_set(settings: Settings, name: str) -> Finding | None:
     """Return what is wrong with the settings of one provider, with the keys of all others taken away."""
-    alone = {"accounts": {name: settings.accounts[name]}}
+    ear = name if settings.transcription_provider == name else ""
+    alone = {"accounts": {name: settings.accounts[name]}, "transcription_provider": ear}
     try:
         outside = without_store(settings.model_copy(update=alone))
     except ValueError as error:
@@ -78,22 +79,34 @@ async def _half_set(settings: Settings, name: str) -> Finding | None:
     return None
 
 
-async def _unknown_choices(settings: Settings) -> list[Finding]:
-    """Return a fault for each setting that chooses a provider which is not there."""
-    outside = without_store(settings)
+async def _unknown_choices(settings: Settings, half_set: Collection[str]) -> list[Finding]:
+    """Return a fault for each setting that chooses a provider which is neither there nor *half_set*."""
+    accounts = {name: account for name, account in settings.accounts.items() if name not in half_set}
+    ear = "" if settings.transcription_provider in half_set else settings.transcription_provider
+    sound = settings.model_copy(update={"accounts": accounts, "transcription_provider": ear})
+    misset = await _unusable_ear(sound)
+    outside = without_store(sound.model_copy(update={"transcription_provider": ""}) if misset else sound)
     choices = [
-        *((kind, "PROVIDER", name) for kind, name in usual_providers(settings).items()),
-        *((kind, "FALLBACK", name) for kind, name in fallback_providers(settings).items()),
+        (kind, role, name) for role, names in chosen_providers(settings).items() for kind, name in names
     ]
-    findings = []
+    findings = [misset] if misset else []
     for kind, role, name in choices:
         known = outside.workshop.names(kind)
-        if name not in known:
+        if name not in {*known, *half_set}:
             advice = f"set its key, or choose one of: {', '.join(sorted(known))}"
             findings.append(fault(f"SCENELOOM_{kind.upper()}_{role} is {name}, which nobody here is", advice))
     for close in outside.closers:
         await close()
     return findings
+
+
+async def _unusable_ear(settings: Settings) -> Finding | None:
+    """Return a fault where who shall time the words of speech is not there, or cannot work here."""
+    try:
+        await aside(lambda: require_usable(settings, SystemClock().now().date()))
+    except ProviderMisset as error:
+        return fault(str(error), "set that, or unset SCENELOOM_TRANSCRIPTION_PROVIDER")
+    return None
 
 
 def settings_check(faults: Sequence[str]) -> list[Finding]:

@@ -81,12 +81,11 @@ class Ark:
         callback = self._callback(job) if self._callback else None
         if callback is not None:
             body["callback_url"] = callback
-        answer = await self._wire.buy(
-            _TASKS, body, reference=orders.reference(job), hidden=orders.secrets_in(callback)
-        )
-        task_id = (answer.json() or {}).get("id")
-        if not isinstance(task_id, str) or not task_id:
-            raise self._wire.unclear(answer, "a task id")
+        hidden = orders.secrets_in(callback)
+        answer = await self._wire.buy(_TASKS, body, reference=orders.reference(job), hidden=hidden)
+        task_id = orders.task_name((answer.json() or {}).get("id"))
+        if task_id is None:
+            raise self._wire.unclear(answer, "a task id", hidden)
         return task_id
 
     async def poll(self, task_id: str) -> TaskReport:

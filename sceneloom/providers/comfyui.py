@@ -71,8 +71,8 @@ class ComfyUI:
             "height": asked.height,
         }
         answer = await self._wire.buy("/prompt", {"prompt": filled(self._workflow, values)})
-        prompt_id = (answer.json() or {}).get("prompt_id")
-        if not (isinstance(prompt_id, str) and prompt_id):
+        prompt_id = orders.task_name((answer.json() or {}).get("prompt_id"))
+        if prompt_id is None:
             raise self._wire.unclear(answer, "a prompt_id")
         return await asyncio.to_thread(fitted, await self._picture(prompt_id), size)
 

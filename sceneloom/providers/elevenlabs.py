@@ -86,7 +86,10 @@ def words_in(alignment: object) -> tuple[Word, ...]:
         return ()
     if not len(letters) == len(starts) == len(ends):
         return ()
-    return tuple(_folded(zip(letters, starts, ends, strict=True)))
+    try:
+        return tuple(_folded(zip(letters, starts, ends, strict=True)))
+    except (TypeError, ValueError, OverflowError):  # the sound is there, and paid for
+        return ()
 
 
 def _folded(timed: Iterator[tuple[Any, Any, Any]]) -> Iterator[Word]:

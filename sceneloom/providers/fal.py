@@ -6,7 +6,7 @@ Wire shapes: fal.ai/docs/api-reference/inference-api, and .../platform-apis for 
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import httpx
 import structlog
@@ -16,7 +16,8 @@ from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import AssetStore, Clock, Reconciled, TaskReport
 from sceneloom.providers import orders
-from sceneloom.providers.fal_words import VERDICTS, app_of, complaint, video_url
+from sceneloom.providers.connection import Connection
+from sceneloom.providers.fal_words import VERDICTS, app_of, complaint, media_url
 from sceneloom.providers.verdicts import Answer, Complaint, text_of
 from sceneloom.providers.wire import Patience, Wire
 
@@ -72,6 +73,22 @@ class Fal:
         self._callback = callback
         self._options = dict(options)
 
+    @classmethod
+    def reached_by(cls, to: Connection) -> Self:
+        """Make the one that *to* reaches."""
+        return cls(
+            client=to.client,
+            key=to.key,
+            clock=to.clock,
+            assets=to.assets,
+            cost_usd=to.cost_usd,
+            base_url=to.url,
+            platform_url=to.list_url,
+            resolution=to.resolution,
+            callback=to.callback,
+            patience=to.patience,
+        )
+
     async def submit(self, job: Job) -> str:
         """Order the clip and return the task's id. Raises `ProviderFailure` or `OutcomeUnknown`."""
         clip, model = orders.clip_of(job), _model_of(job)
@@ -79,17 +96,18 @@ class Fal:
         if clip.first_frame_url is not None:
             body["image_url"] = await orders.picture_url(clip.first_frame_url, self._assets)
         callback = self._callback(job) if self._callback else None
+        hidden = orders.secrets_in(callback)
         answer = await self._queue.buy(
             model,
             body,
             params={"fal_webhook": callback} if callback else None,
             reference=orders.reference(job),
-            hidden=orders.secrets_in(callback),
+            hidden=hidden,
         )
-        request_id = (answer.json() or {}).get("request_id")
+        request_id = orders.task_name((answer.json() or {}).get("request_id"))
         task_id = self.task_named(job, str(request_id))
-        if not isinstance(request_id, str) or not _TASK_ID.fullmatch(task_id):
-            raise self._queue.unclear(answer, "a request id")
+        if request_id is None or not _TASK_ID.fullmatch(task_id):
+            raise self._queue.unclear(answer, "a request id", hidden)
         return task_id
 
     async def poll(self, task_id: str) -> TaskReport:
@@ -154,11 +172,11 @@ class Fal:
         """Report the output. Only an error that names a reason is the task's; others concern our question."""
         answer = await self._queue.ask("GET", path)
         if answer.is_success and (body := answer.json()) is not None:
-            url = video_url(body)
+            url = media_url(body)
             if url is not None:
                 return TaskReport(done=True, progress=1.0, output_url=url)
             return TaskReport(
-                done=True, error_code=ErrorCode.OUTPUT_MISSING, detail="success without a video"
+                done=True, error_code=ErrorCode.OUTPUT_MISSING, detail="success without an output"
             )
         if answer.status in _GONE:
             detail = "the result is not kept any more"

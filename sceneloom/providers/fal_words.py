@@ -1,4 +1,4 @@
-"""How fal says that something is wrong, where its requests are found, and where a result has its video.
+"""How fal says that something is wrong, where its requests are found, and where a result has its output.
 
 Codes: fal.ai/docs/documentation/model-apis/request-errors and /errors.
 """
@@ -51,9 +51,11 @@ def app_of(model: str) -> str:
     return "/".join(names[: 3 if names[0] in {"workflows", "comfy"} else 2])
 
 
-def video_url(body: Mapping[str, Any]) -> str | None:
-    """Return the URL of the video in a result, wherever its model puts it."""
-    videos = body.get("videos")
-    first = videos[0] if isinstance(videos, list) and videos else None
-    video = body.get("video") or first
-    return output_url(video.get("url") if isinstance(video, dict) else video)
+def media_url(body: Mapping[str, Any]) -> str | None:
+    """Return the URL of the video or picture in a result, wherever its model puts it."""
+    for name in ("video", "videos", "image", "images"):
+        found = body.get(name)
+        first = (found[0] if found else None) if isinstance(found, list) else found
+        if url := output_url(first.get("url") if isinstance(first, dict) else first):
+            return url
+    return None

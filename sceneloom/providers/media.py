@@ -16,6 +16,7 @@ from models.shapes import Size
 from sceneloom.providers.verdicts import text_of
 
 _STEP: Final = 64
+_MOST_PIXELS: Final = 64_000_000
 
 
 def within(text: str, longest: int, *, by: str) -> None:
@@ -41,6 +42,8 @@ def fitted(content: bytes, size: Size) -> bytes:
     """
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "WEBP")) as picture:
+            if picture.width * picture.height > _MOST_PIXELS:
+                raise ValueError(f"{picture.width}x{picture.height} is too large")  # noqa: TRY301 -- told below
             made = ImageOps.fit(picture.convert("RGB"), size, Image.Resampling.LANCZOS)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"not a picture: {error}") from error

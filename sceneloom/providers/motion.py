@@ -144,7 +144,7 @@ def _check(picture: bytes) -> None:
     try:
         with Image.open(io.BytesIO(picture), formats=("PNG", "JPEG", "WEBP")) as opened:
             opened.load()
-    except (OSError, ValueError, SyntaxError) as error:
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ProviderFailure(
             ErrorCode.ASSET_FETCH_FAILED, f"the first frame is no picture: {error}"
         ) from error

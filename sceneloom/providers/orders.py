@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+import httpx
+
 from models.errors import AssetMissing, ErrorCode, OutcomeUnknown, ProviderFailure
 from models.job import Job
 from models.ports import Absent, Adopted, AssetStore, Reconciled, Several
@@ -19,6 +21,8 @@ Callback = Callable[[Job], str]
 _BEFORE: Final = timedelta(seconds=60)
 _AFTER: Final = timedelta(minutes=5)
 _SHORTEST_SECONDS: Final = 4
+_LONGEST_NAME: Final = 2000
+_LONGEST_URL: Final = 8000
 _MAGIC: Final = ((b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"RIFF", "image/webp"))
 
 
@@ -94,10 +98,21 @@ def data_in(picture: str) -> tuple[str, str]:
     return kind, content
 
 
+def task_name(value: object) -> str | None:
+    """Return *value* if it can name a task: what cannot be written down cannot be asked for again."""
+    can_name = isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and value.isprintable()
+    return str(value) if can_name else None
+
+
 def output_url(value: object) -> str | None:
-    """Return *value* if it is the URL of an output."""
-    is_url = isinstance(value, str) and value.startswith(("https://", "http://"))
-    return str(value) if is_url else None
+    """Return *value* if it is the URL of an output: of http or https, with a host and without a user."""
+    if not isinstance(value, str) or len(value) > _LONGEST_URL:
+        return None
+    try:
+        url = httpx.URL(value)
+    except (httpx.InvalidURL, ValueError):
+        return None
+    return value if url.scheme in {"http", "https"} and url.host and not url.userinfo else None
 
 
 def error_code(error: Exception) -> ErrorCode:

@@ -20,9 +20,10 @@ _SECRETS: Final = tuple(
         r"\bAIza[\w-]{10,}",
         r"\b[0-9a-f]{8}-[0-9a-f-]{27}:[0-9a-f]{16,}",
         r"\beyJ[\w-]+\.[\w-]+\.[\w-]*",
+        r"(?<=/)[\w-]{43}(?![\w-])",
     )
 )
-"""How secrets look: signed queries, Authorization values, keys with names or prefixes, fal's pairs, JWTs."""
+"""How secrets look: signed queries, Authorization, named or prefixed keys, fal's pairs, JWTs, our tokens."""
 
 
 def redacted(text: str, hidden: Iterable[str] = ()) -> str:

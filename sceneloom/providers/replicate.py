@@ -50,17 +50,13 @@ class Replicate(TaskApi):
     waiting = frozenset({"starting"})
 
     def order(self, job: Job, clip: ClipRequest, picture: str | None, callback: str | None) -> Order:
-        """Order a prediction, by the route of official models or by that of versions."""
+        """Order a prediction."""
         body: dict[str, Any] = {"input": _input_of(clip)}
         if picture is not None:
             body["input"]["image"] = picture
         if callback is not None:
             body |= {"webhook": callback, "webhook_events_filter": ["completed"]}
-        model = job.offer.model
-        if "/" in model and ":" not in model:
-            owner, _, name = model.partition("/")
-            return Order(f"/models/{quoted(owner)}/{quoted(name)}{_PREDICTIONS}", body)
-        return Order(_PREDICTIONS, {**body, "version": model.rpartition(":")[2]})
+        return prediction(job.offer.model, body)
 
     async def cancel(self, task_id: str) -> bool:
         """Take the prediction back if it has not begun, and tell whether that is certain."""
@@ -118,6 +114,14 @@ class Replicate(TaskApi):
     def complaint(self, task: Mapping[str, Any]) -> Complaint:
         """Return the words; a failed prediction has no code."""
         return Complaint(message=text_of(task.get("error")))
+
+
+def prediction(model: str, body: Mapping[str, Any]) -> Order:
+    """Order a prediction of *model*, by the route of official models or by that of versions."""
+    if "/" in model and ":" not in model:
+        owner, _, name = model.partition("/")
+        return Order(f"/models/{quoted(owner)}/{quoted(name)}{_PREDICTIONS}", body)
+    return Order(_PREDICTIONS, {**body, "version": model.rpartition(":")[2]})
 
 
 def _input_of(clip: ClipRequest) -> dict[str, Any]:

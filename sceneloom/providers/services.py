@@ -16,6 +16,7 @@ from sceneloom.providers.connection import Connection
 from sceneloom.providers.elevenlabs import ElevenLabs
 from sceneloom.providers.fal import Fal
 from sceneloom.providers.google import Google
+from sceneloom.providers.hosted_pictures import FalPictures, ReplicatePictures
 from sceneloom.providers.kling import Kling
 from sceneloom.providers.luma import Luma
 from sceneloom.providers.minimax import MiniMax
@@ -25,6 +26,7 @@ from sceneloom.providers.runway import Runway
 from sceneloom.providers.stability import Stability
 from sceneloom.providers.stock import Pexels, Pixabay
 from sceneloom.providers.transcription import Scribe, Whisper
+from sceneloom.providers.whisper import LocalWhisper, why_unusable
 
 GROUP: Final = "sceneloom.providers"
 """The group of entry points; each is a `Service`."""
@@ -33,12 +35,18 @@ Adapter = Callable[[Connection], Any]
 """Makes a VideoProvider, or one of the providers of pictures, speech or words, by its kind."""
 
 
+def _usable(_model: str) -> None:
+    """Most work elsewhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """A provider: what the catalogue says of it, and who speaks with it about each kind of asset."""
 
     entry: Entry
     adapters: Mapping[Kind, Adapter]
+    why_unusable: Callable[[str], str | None] = _usable
+    """Says why a model cannot be used on this machine, in seconds; None where it can."""
 
 
 class BadService(ValueError):
@@ -56,21 +64,6 @@ def _ark(to: Connection) -> Ark:
         resolution=to.resolution,
         callback=to.callback,
         options={**PLAIN, **TIERS[to.tier or "default"]},
-        patience=to.patience,
-    )
-
-
-def _fal(to: Connection) -> Fal:
-    return Fal(
-        client=to.client,
-        key=to.key,
-        clock=to.clock,
-        assets=to.assets,
-        cost_usd=to.cost_usd,
-        base_url=to.url,
-        platform_url=to.list_url,
-        resolution=to.resolution,
-        callback=to.callback,
         patience=to.patience,
     )
 
@@ -109,7 +102,7 @@ _ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
     "azure": {JobKind.SPEECH: Azure},
     "comfyui": {JobKind.IMAGE: ComfyUI},
     "elevenlabs": {JobKind.SPEECH: ElevenLabs, Aid.TRANSCRIPTION: Scribe},
-    "fal": {JobKind.CLIP: _fal},
+    "fal": {JobKind.CLIP: Fal.reached_by, JobKind.IMAGE: FalPictures},
     "google": {JobKind.CLIP: Google},
     "kling": {JobKind.CLIP: Kling},
     "luma": {JobKind.CLIP: Luma},
@@ -121,16 +114,21 @@ _ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
     },
     "pexels": {JobKind.CLIP: Pexels},
     "pixabay": {JobKind.CLIP: Pixabay},
-    "replicate": {JobKind.CLIP: Replicate},
+    "replicate": {JobKind.CLIP: Replicate, JobKind.IMAGE: ReplicatePictures},
     "runway": {JobKind.CLIP: Runway},
     "stability": {JobKind.IMAGE: Stability},
+    "whisper": {Aid.TRANSCRIPTION: LocalWhisper},
 }
+_LOCAL: Final[Mapping[str, Callable[[str], str | None]]] = {"whisper": why_unusable}
 
 
 @functools.cache
 def services() -> Mapping[str, Service]:
     """Return all services by name. Raises `BadService` where a package offers something else."""
-    own = {name: Service(entries()[name], adapters) for name, adapters in _ADAPTERS.items()}
+    own = {
+        name: Service(entries()[name], adapters, _LOCAL.get(name, _usable))
+        for name, adapters in _ADAPTERS.items()
+    }
     return own | dict(_others(own))
 
 

@@ -65,12 +65,12 @@ class TaskApi(ABC):
         hidden = orders.secrets_in(callback)
         answer = await self._wire.buy(order.path, order.body, params=order.params, hidden=hidden)
         body = answer.json() or {}
-        task_id = self.task_id(body)
-        if isinstance(task_id, str) and task_id:
+        task_id = orders.task_name(self.task_id(body))
+        if task_id is not None:
             return task_id
         if self.refuses(body):
             raise self._wire.failure(answer, hidden)
-        raise self._wire.unclear(answer, "a task id")
+        raise self._wire.unclear(answer, "a task id", hidden)
 
     async def poll(self, task_id: str) -> TaskReport:
         """Ask how the task stands. Raises `ProviderFailure`, which says nothing about the task."""

@@ -62,7 +62,7 @@ class _Transcriber:
                 for item in items
                 if item.get("type", "word") == "word"
             ]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"words without times: {error!r}") from error
 
 

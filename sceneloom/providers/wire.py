@@ -157,9 +157,10 @@ class Wire:
         wait = retry_after(answer.headers, self._clock.now())
         return ProviderFailure(ErrorCode.PROVIDER_UNAVAILABLE, self._described(answer), retry_after=wait)
 
-    def unclear(self, answer: Answer, missing: str) -> OutcomeUnknown:
+    def unclear(self, answer: Answer, missing: str, hidden: Iterable[str] = ()) -> OutcomeUnknown:
         """Return the outcome of a paid request that was answered with 2xx, but without what is *missing*."""
-        return OutcomeUnknown(f"answered {answer.status} without {missing}: {self._described(answer)}")
+        said = self._described(answer, hidden)
+        return OutcomeUnknown(f"answered {answer.status} without {missing}: {said}")
 
     def redacted(self, text: str, hidden: Iterable[str] = ()) -> str:
         """Return *text* as one short line without our key, *hidden* texts, or what looks like a key."""
@@ -247,6 +248,9 @@ def _encoded(body: Mapping[str, Any] | bytes, *, form: bool) -> dict[str, Any]:
 
 
 async def _content(response: httpx.Response) -> bytes:
+    if "," in response.headers.get("content-encoding", ""):
+        # Packed twice, a few kilobytes unpack to gigabytes before anybody can count them.
+        raise httpx.DecodingError("the answer is compressed more than once")
     content = bytearray()
     async for chunk in response.aiter_bytes():
         content += chunk

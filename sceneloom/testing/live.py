@@ -21,8 +21,8 @@ from models.shapes import AspectRatio
 from models.work import ClipRequest, ImageRequest, JobKind, JobRequest, Output, SpeechRequest
 from sceneloom.assets.errors import DownloadFailed, DownloadRefused
 from sceneloom.assets.store import open_assets
+from sceneloom.clock import SystemClock
 from sceneloom.deals import ProviderMisset, why_unknown
-from sceneloom.outside import SystemClock
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers.services import services
 from sceneloom.providers.wire import open_client

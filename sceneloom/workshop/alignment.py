@@ -9,6 +9,19 @@ from models.ports import Word
 LEAST_HEARD: Final = 0.5
 """The share of words that must be heard: with fewer, the recording is of something else."""
 
+SLACK_SECONDS: Final = 2.0
+"""By how much a word may end after its recording: providers round, and cut the silence at the end."""
+
+
+def are_plausible(words: Sequence[Word], seconds: float) -> bool:
+    """Tell whether *words* can be those of a recording of so many seconds, and can be written down."""
+    starts = [word.start for word in words]
+    return (
+        all(0.0 <= word.start <= word.end <= seconds + SLACK_SECONDS for word in words)
+        and starts == sorted(starts)
+        and not any("\ud800" <= letter <= "\udfff" for word in words for letter in word.text)
+    )
+
 
 def timed(text: str, heard: Sequence[Word]) -> tuple[Word, ...]:
     """Return the words of *text*, each with its time in *heard*; none where too few of them were heard.

@@ -34,7 +34,7 @@ from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.rendering.errors import RenderFailed
 from sceneloom.rendering.film import Film, SceneMedia
 from sceneloom.rendering.renderer import Renderer
-from sceneloom.workshop.alignment import timed
+from sceneloom.workshop.alignment import are_plausible, timed
 from sceneloom.workshop.supplier import Progress
 
 PICTURE_BYTES: Final = 20_000_000
@@ -148,7 +148,13 @@ class SpeechMaker:
         facts = await _checked(check_audio_async(speech.audio))
         url = await keep(self._assets, speech.audio, media_type=facts.media_type)
         captions_url = None
-        if words := speech.words or await self._heard(job, request, speech.audio):
+        words = speech.words or await self._heard(job, request, speech.audio)
+        if words and not are_plausible(words, facts.seconds):
+            _log.warning(
+                "makers.words_without_sense", job=job.job_id, words=len(words), seconds=facts.seconds
+            )
+            words = ()
+        if words:
             file = orjson.dumps([word.model_dump() for word in words])
             captions_url = await keep(self._assets, file, media_type="application/json")
         return Output(url=url, media_type=facts.media_type, seconds=facts.seconds, captions_url=captions_url)

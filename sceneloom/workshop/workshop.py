@@ -93,7 +93,7 @@ class Workshop:
         suppliers: Sequence[Supplier],
         usual: Mapping[JobKind, str],
         assets: AssetStore,
-        fallbacks: Mapping[JobKind, str] = MappingProxyType({}),
+        fallbacks: Mapping[JobKind, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self._suppliers = {(supplier.kind, supplier.offer.provider): supplier for supplier in suppliers}
         self._usual = usual
@@ -107,12 +107,20 @@ class Workshop:
 
     def fallback_for(self, job: Job, /) -> Offer | None:
         """Return who may make the asset of *job*, whose provider cannot be had, or None where nobody can."""
-        name = self._fallbacks.get(job.kind)
-        if name in {None, job.offer.provider} or (job.kind, name) not in self._suppliers:
-            return None
-        if any(self.misfits(Want(request=job.request, provider=name))):
-            return None
-        return self._offer(str(name), job.request)
+        for name in self._next_in_line(job):
+            is_here = (job.kind, name) in self._suppliers
+            if is_here and not any(self.misfits(Want(request=job.request, provider=name))):
+                return self._offer(name, job.request)
+        return None
+
+    def _next_in_line(self, job: Job) -> Sequence[str]:
+        """Return the fallbacks that may still be asked about *job*, never one that was."""
+        line, name = self._fallbacks.get(job.kind, ()), job.offer.provider
+        asked = {name, job.stands_in_for}
+        if job.stands_in_for is not None:
+            # One that is not in the line any more was there when an older setting chose it.
+            line = line[line.index(name) + 1 :] if name in line else ()
+        return [each for each in line if each not in asked]
 
     def _offer(self, name: str, request: JobRequest) -> Offer:
         supplier = self._suppliers.get((request.kind, name))

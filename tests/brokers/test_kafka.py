@@ -1,3 +1,4 @@
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,3 +81,15 @@ def test_a_folder_in_use_is_refused_and_the_broker_on_it_is_left_alone(tmp_path:
     next_one = KafkaBroker(folder)
     next_one._hold_folder()
     next_one._release_folder()
+
+
+@pytest.mark.kafka
+async def test_it_starts_whatever_its_random_id_looks_like(
+    kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    like_an_option = uuid.UUID(bytes=b"\xf8" * 16)
+    ids = iter([like_an_option, uuid.uuid4()])
+    monkeypatch.setattr(uuid, "uuid4", lambda: next(ids))
+
+    async with kafka:
+        assert live_brokers(int(kafka.bootstrap.rpartition(":")[2])) == 1

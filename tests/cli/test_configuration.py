@@ -129,15 +129,17 @@ def test_config_show_tells_where_each_value_came_from(
     )
     monkeypatch.setenv("sceneloom_partitions", "5")
     monkeypatch.setenv("SCENELOOM_APP_ID", "")
-    shown_ = run("config", "show", "--json", "--broker", "kafka://me:p4ss@b:2")
+    monkeypatch.setenv("SCENELOOM_CREDITS_URL", "https://me:p4ss@ledger.example/x")
+    shown_ = run("config", "show", "--json", "--broker", "kafka://b:2")
     assert shown_.exit_code == 0
     rows = {row["name"]: (row["value"], row["origin"]) for row in json.loads(shown_.stdout)}
     assert set(rows) == set(Settings.model_fields)
-    assert rows["broker"] == ("kafka://(hidden)@b:2", "flag")
+    assert rows["broker"] == ("kafka://b:2", "flag")
+    assert rows["credits_url"] == ("https://(hidden)@ledger.example/x", "environment")
     assert rows["partitions"] == ("5", "environment")
     assert rows["store"] == ("rocksdb", ".env")
     assert rows["app_id"] == ("sceneloom", "default")
-    assert "p4ss" not in run("config", "show", "--broker", "kafka://me:p4ss@b:2").stdout
+    assert "p4ss" not in run("config", "show").stdout
 
 
 def test_config_show_explains_every_setting(run: Run) -> None:
@@ -156,3 +158,11 @@ def test_an_env_file_that_is_no_text_is_explained(run: Run, tmp_path: Path) -> N
 def test_a_login_in_a_url_is_never_shown() -> None:
     assert shown("https://me:secret@host/x") == "https://(hidden)@host/x"
     assert shown("kafka://host:9092") == "kafka://host:9092"
+
+
+def test_a_user_in_the_address_of_the_ledger_would_hide_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCENELOOM_CREDITS", "http")
+    monkeypatch.setenv("SCENELOOM_CREDITS_URL", "https://me:p4ss@ledger.example")
+    said = explained(monkeypatch, "SCENELOOM_CREDITS_KEY", "geheim")
+    assert said.startswith("SCENELOOM_CREDITS_KEY: (hidden) will not do: SCENELOOM_CREDITS_URL holds a user")
+    assert "p4ss" not in said

@@ -9,7 +9,7 @@ from models.errors import ErrorCode
 from models.job import Job
 from models.lifecycle import JobStatus, ProjectState, SubmitState
 from sceneloom.cli.outcomes import Outcome
-from sceneloom.outside import SystemClock
+from sceneloom.clock import SystemClock
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import ensure_topics
 from sceneloom.topics import JOBS_TABLE, changelog_name

@@ -16,9 +16,8 @@ def test_the_list_tells_scripts_what_there_is(run: Run, monkeypatch: pytest.Monk
     assert runway["models"][0] == "gen4.5"
     assert runway["capabilities"]["cancel"] is True
     assert (runway["set_up"], rows["ark", "clip"]["set_up"]) == (True, False)
-    assert {"automatic1111", "comfyui", "openai", "stability"} == {
-        name for name, kind in rows if kind == "image"
-    } - {"storyboard"}
+    drawing = {name for name, kind in rows if kind == "image"} - {"storyboard"}
+    assert drawing == {"automatic1111", "comfyui", "fal", "openai", "replicate", "stability"}
 
 
 def test_the_list_is_a_table_for_people(run: Run) -> None:
@@ -35,6 +34,7 @@ def test_one_provider_is_shown_with_its_models_and_variables(run: Run) -> None:
     assert "not confirmed:" in shown.stderr
     assert json.loads(run("providers", "show", "ark", "--json").stdout)["name"] == "ark"
     assert "SCENELOOM_COMFYUI_URL" in run("providers", "show", "comfyui").stdout
+    assert "SCENELOOM_WHISPER_MODEL (small)" in run("providers", "show", "whisper").stdout
     assert "SCENELOOM_ELEVENLABS_VOICE" in run("providers", "show", "elevenlabs").stdout
 
 

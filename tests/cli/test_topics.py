@@ -44,3 +44,9 @@ def test_list_shows_what_is_against_what_should_be(run: Run, unique: str) -> Non
     assert rows[f"{unique}-job-events"]["faults"] == ["partitions: found 3, wanted 4"]
     assert rows[f"{unique}-dead-letters"]["faults"] == []
     assert rows[f"{unique}-project-states"]["cleanup_policy"] == "compact"
+
+
+def test_where_no_changelog_has_lost_rows_there_is_nothing_to_accept(run: Run) -> None:
+    run("topics", "create", "--partitions", 3)
+    fine = run("topics", "accept-loss")
+    assert (fine.exit_code, fine.stdout.strip()) == (0, "no changelog has lost rows")

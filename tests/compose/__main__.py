@@ -18,6 +18,7 @@ from typing import Any, Final
 from sceneloom.settings import Settings
 from sceneloom.topics import partition_of
 from tests.compose import metrics
+from tests.compose.containers import run_kafka_tests
 from tests.compose.engine import StackFailed, compose, engine
 from tests.compose.images import default_images, ready_images
 from tests.compose.queries import Query
@@ -54,8 +55,9 @@ def main() -> int:
         with engine(say):
             images = {name: image for name, image in default_images().items() if name not in _IN_UI}
             images.pop("APP_IMAGE")
-            stack = Stack(compose(say), ready_images(images, say))
-            _run(stack, keep=keep)
+            ready = ready_images(images, say)
+            run_kafka_tests(ready["KAFKA_IMAGE"], say)
+            _run(Stack(compose(say), ready), keep=keep)
     except StackFailed as error:
         say(f"FAILED: {error}")
         return 1
@@ -83,10 +85,10 @@ def _check(stack: Stack) -> None:
     _only_the_gateway_is_published(stack)
     victim = _make_a_film(stack)
     _worker_is_back(stack, victim)
-    for film in ("foghorn", "lamp"):
-        # One after the other on one worker: a rate needs a figure that grows while it is looked at.
-        _submit(stack, film)
-        _await_film(stack, film)
+    # One film after the other on one worker: a rate needs a figure that grows while it is looked at.
+    _submit(stack, "foghorn")
+    _await_film(stack, "foghorn")
+    _freeze_a_worker(stack)
     _paid_once(stack, clips=5)
     _figures(stack, since)
     _upgrade(stack)
@@ -124,15 +126,39 @@ def _only_the_gateway_is_published(stack: Stack) -> None:
 
 def _make_a_film(stack: Stack) -> str:
     """Kill the worker that makes a film, and wait for the film; return who was killed."""
-    _submit(stack, "harbour")
-    until(lambda: bool(_bills(stack)), "the provider has accepted a clip", seconds=180, every=1.0)
-    at_work = [name for name in _WORKERS if _open_jobs(stack, name)]
-    require(len(at_work) == 1, f"workers that say they have open jobs: {at_work}")
-    (victim,) = at_work
+    victim = _at_work(stack, "harbour", clips=1)
     stack.kill(victim)
     say(f"killed every process of {victim}, while the provider makes a clip that is paid for")
     _await_film(stack, "harbour")
     return victim
+
+
+def _freeze_a_worker(stack: Stack) -> None:
+    """Freeze the worker that makes a film until the other one has made it; its own watchdog must end it."""
+    victim = _at_work(stack, "lamp", clips=5)
+    before = _restarts(stack, victim)
+    stack.compose("pause", victim)
+    say(f"froze {victim}, while the provider makes a clip that is paid for")
+    _await_film(stack, "lamp")
+    stack.compose("unpause", victim)
+    until(lambda: _restarts(stack, victim) > before, f"the frozen {victim} has ended itself", seconds=60)
+    until(lambda: stack.healthy(*_WORKERS), f"{victim} is healthy again", seconds=180)
+    said = stack.logs(200, victim)
+    require("stood still" in said, f"{victim} ended, and not because it stood still:\n{said}")
+    say(f"{victim} saw that it had stood still, ended itself, was started again, and is ready")
+
+
+def _at_work(stack: Stack, film: str, *, clips: int) -> str:
+    """Submit *film*, wait until the provider has accepted that many clips, and return who makes it."""
+    _submit(stack, film)
+    until(lambda: len(_bills(stack)) >= clips, f"{clips} clips are accepted", seconds=180, every=1.0)
+    at_work = [name for name in _WORKERS if _open_jobs(stack, name)]
+    require(len(at_work) == 1, f"workers that say they have open jobs: {at_work}")
+    return at_work[0]
+
+
+def _restarts(stack: Stack, name: str) -> int:
+    return int(stack.inspect(name, "{{.RestartCount}}"))
 
 
 def _project(film: str) -> str:
@@ -172,8 +198,7 @@ def _open_jobs(stack: Stack, worker: str) -> float:
 
 def _worker_is_back(stack: Stack, victim: str) -> None:
     until(lambda: stack.healthy(*_WORKERS), f"{victim} is healthy again", seconds=180)
-    restarts = int(stack.inspect(victim, "{{.RestartCount}}"))
-    require(restarts >= 1, f"{victim} was not started again by its restart policy")
+    require(_restarts(stack, victim), f"{victim} was not started again by its restart policy")
     say(f"{victim} was started again by its restart policy, and is ready")
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -26,12 +26,24 @@ class StackFailed(Exception):
 
 
 def run(
-    command: list[str], *, seconds: float = 600, given: str = "", folder: Path | None = None
+    command: list[str],
+    *,
+    seconds: float = 600,
+    given: str = "",
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run *command* and return how it ended. Raises `StackFailed` where it takes longer than *seconds*."""
     try:
         return subprocess.run(
-            command, input=given, capture_output=True, text=True, check=False, timeout=seconds, cwd=folder
+            command,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            cwd=folder,
+            env=environment,
         )
     except subprocess.TimeoutExpired as error:
         raise StackFailed(f"{' '.join(command[:4])} … took longer than {seconds:.0f} s") from error

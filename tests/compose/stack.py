@@ -72,9 +72,9 @@ class Stack:
         found = self.containers()
         return all(name in found and found[name]["Health"] == "healthy" for name in services)
 
-    def logs(self, lines: int) -> str:
-        """Return the last *lines* of every container."""
-        return self.compose("logs", "--no-color", "--tail", str(lines))
+    def logs(self, lines: int, *services: str) -> str:
+        """Return the last *lines* of the container of each of *services*, or of every container."""
+        return self.compose("logs", "--no-color", "--tail", str(lines), *services)
 
     def remove(self) -> list[str]:
         """Take everything down, and return what is left of it, which should be nothing."""

@@ -1,11 +1,12 @@
 """An app whose consumer and producer talk to no broker, for tests of what is committed when."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import faust
+from aiokafka.structs import OffsetAndMetadata
 from faust.types import TP
 
 from sceneloom.delivery import Delivery, app_settings
@@ -20,6 +21,10 @@ class FakeThread:
 
     def __init__(self) -> None:
         self.committed: dict[TP, int] = {}
+        self.notes: dict[TP, str] = {}
+        self.ends: dict[TP, int] = {}
+        self.gone: set[str] = set()
+        self.answers_late = False
         self.earliest = 0
         self.sought: dict[TP, int] = {}
         self.commit_hangs = False
@@ -27,20 +32,39 @@ class FakeThread:
         self.accepts = True
         self.records: list[Any] = []
 
+    def topic_partitions(self, topic: str) -> int | None:
+        return None if topic in self.gone else 1
+
     def assignment(self) -> set[TP]:
         return {PARTITION}
 
-    async def commit(self, offsets: Mapping[TP, int]) -> bool:
+    async def commit(self, offsets: Mapping[TP, int], notes: Mapping[TP, str]) -> bool:
         if self.commit_hangs:
             await asyncio.Event().wait()
         if self.accepts:
             self.committed.update(offsets)
+            self.notes.update(notes)
         return self.accepts
 
     async def seek_to_committed(self) -> Mapping[TP, int | None]:
         if self.seek_hangs:
             await asyncio.Event().wait()
-        return {PARTITION: self.committed.get(PARTITION)}
+        return {} if TOPIC in self.gone else {PARTITION: self.committed.get(PARTITION)}
+
+    async def commits(self, tps: Collection[TP]) -> Mapping[TP, OffsetAndMetadata]:
+        if self.answers_late:
+            await asyncio.Event().wait()
+        return {
+            tp: OffsetAndMetadata(self.committed[tp], self.notes.get(tp, ""))
+            for tp in tps
+            if tp in self.committed
+        }
+
+    async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
+        return {tp: self.ends.get(tp, 0) for tp in partitions}
+
+    async def positions(self, tps: Collection[TP]) -> Mapping[TP, int]:
+        return {tp: self.ends.get(tp, 0) for tp in tps}
 
     async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
         return dict.fromkeys(partitions, self.earliest)
@@ -83,8 +107,8 @@ class FakeProducer:
 class Rig:
     """One app with its delivery layer on fakes."""
 
-    def __init__(self, *, ack_timeout: float = 5.0) -> None:
-        self.app = faust.App(f"rig-{id(self)}", broker="kafka://127.0.0.1:1", **app_settings())
+    def __init__(self, *, ack_timeout: float = 5.0, name: str = "") -> None:
+        self.app = faust.App(name or f"rig-{id(self)}", broker="kafka://127.0.0.1:1", **app_settings())
         self.delivery = Delivery(self.app, dead_letters="dead-letters", ack_timeout=ack_timeout)
         self.producer = FakeProducer()
         self.app.producer = self.producer  # type: ignore[assignment]  # speaks the part that is used

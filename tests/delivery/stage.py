@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import CommitFailedError
 
 from tests.delivery.worker import Plan
 
@@ -28,24 +29,62 @@ class Stage:
         self._configs = {plan.source: large, plan.dead_letters: large, plan.changelog: compacted}
         self._counts = dict.fromkeys((plan.source, plan.output, plan.changelog), plan.partitions)
         self._counts[plan.dead_letters] = 1
-        self._workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[subprocess.Popen[bytes]] = []
 
     async def __aenter__(self) -> Self:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
-        await admin.start()
-        await admin.create_topics(
-            [
-                NewTopic(name, partitions, 1, topic_configs=self._configs.get(name, {}))
-                for name, partitions in self._counts.items()
-            ]
-        )
-        await admin.close()
+        await self.create(*self._counts)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for worker in self._workers:
+        for worker in self.workers:
             worker.kill()
             worker.wait()
+
+    async def create(self, *topics: str) -> None:
+        """Make *topics*, as they are meant to be."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        await admin.start()
+        await admin.create_topics(
+            [NewTopic(t, self._counts[t], 1, topic_configs=self._configs.get(t, {})) for t in topics]
+        )
+        await admin.close()
+
+    async def delete(self, topic: str) -> None:
+        """Delete *topic*, and wait until the broker knows it no more."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        await admin.start()
+        await admin.delete_topics([topic])
+        while topic in await admin.list_topics():  # noqa: ASYNC110 -- the broker only answers
+            await asyncio.sleep(0.1)
+        await admin.close()
+
+    async def delete_rows(self, topic: str, before: int) -> None:
+        """Delete what is before offset *before* on each partition of *topic*, as a wrong retention would."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        await admin.start()
+        partitions = [TopicPartition(topic, n) for n in range(self._counts[topic])]
+        for policy in ("delete", "compact"):  # Kafka deletes nothing from a topic that is only compacted
+            wanted = ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})
+            await admin.alter_configs([wanted])
+            if policy == "delete":
+                await admin.delete_records({tp: RecordsToDelete(before_offset=before) for tp in partitions})
+        await admin.close()
+
+    async def forget_notes(self) -> None:
+        """Commit what is committed once more, without metadata, as workers of an older release do."""
+        group = AIOKafkaConsumer(
+            bootstrap_servers=self.bootstrap, group_id=self.plan.prefix, enable_auto_commit=False
+        )
+        async with group:
+            partitions = [TopicPartition(self.plan.source, n) for n in range(self.plan.partitions)]
+            group.assign(partitions)
+            as_they_are = {tp: (await group.committed(tp), "") for tp in partitions}
+            while True:
+                try:
+                    await group.commit(as_they_are)
+                    break
+                except CommitFailedError:  # a worker that was killed is a member until its session is over
+                    await asyncio.sleep(0.5)
 
     async def accept_writes(self, topic: str, *, yes: bool) -> None:
         """Let the broker take messages for *topic*, or refuse all as too large."""
@@ -74,7 +113,7 @@ class Stage:
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         """Start a worker; its log goes to the plan's folder."""
-        log = self._log(len(self._workers))
+        log = self._log(len(self.workers))
         with log.open("wb") as output:
             worker = subprocess.Popen(
                 [sys.executable, "-m", "tests.delivery.worker", self.plan.as_argument()],
@@ -82,12 +121,17 @@ class Stage:
                 stderr=subprocess.STDOUT,
                 cwd=Path(__file__).parents[2],
             )
-        self._workers.append(worker)
+        self.workers.append(worker)
         return worker
+
+    @property
+    def latest(self) -> subprocess.Popen[bytes]:
+        """The worker that was started last."""
+        return self.workers[-1]
 
     def log_of(self, worker: subprocess.Popen[bytes]) -> str:
         """Return what *worker* has logged."""
-        return self._log(self._workers.index(worker)).read_text(errors="replace")
+        return self._log(self.workers.index(worker)).read_text(errors="replace")
 
     def _log(self, index: int) -> Path:
         return Path(self.plan.folder) / f"worker-{index}.log"
@@ -132,7 +176,7 @@ class Stage:
             group.assign(partitions)
             return {tp.partition: offset for tp in partitions if (offset := await group.committed(tp))}
 
-    async def commit_reaches(self, total: int, *, seconds: float = 20.0) -> bool:
+    async def commit_reaches(self, total: int, *, seconds: float = 60.0) -> bool:
         """Wait until the committed offsets of all partitions add up to *total*."""
         deadline = asyncio.get_running_loop().time() + seconds
         while sum((await self.committed()).values()) < total:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sceneloom.delivery import DeliveryFailed
+from sceneloom.delivery import EXIT_CODE, DeliveryFailed
 from tests.delivery.fakes import PARTITION, Rig, record
 
 
@@ -68,7 +68,7 @@ async def test_a_commit_does_not_wait_for_what_is_sent_after_it_began() -> None:
 async def test_an_offset_never_passes_an_unfinished_message(start: int | None) -> None:
     rig = Rig()
     if start is not None:
-        rig.thread.committed[PARTITION] = start
+        rig.thread.committed[PARTITION] = rig.thread.ends[PARTITION] = start
     await rig.consumer.perform_seek()
     first = start or 0
     messages = rig.hand_out(first, first + 1, first + 2)
@@ -111,7 +111,7 @@ async def test_a_partition_without_a_committed_offset_starts_at_its_earliest_mes
 
 async def test_a_partition_with_a_committed_offset_stays_where_it_is() -> None:
     rig = Rig()
-    rig.thread.committed[PARTITION] = 7
+    rig.thread.committed[PARTITION] = rig.thread.ends[PARTITION] = 7
     await rig.consumer.perform_seek()
     assert rig.thread.sought == {}
     assert rig.consumer._read_offset[PARTITION] == 7
@@ -319,16 +319,13 @@ async def test_a_seek_that_takes_too_long_ends_the_worker_instead_of_going_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rig = Rig()
+    rig.app.conf.broker_request_timeout = 0.05
     rig.thread.seek_hangs = True
-    seek = asyncio.ensure_future(rig.consumer.perform_seek())
-    await asyncio.sleep(0)
-    rig.consumer.stop_flow()
-    rig.consumer.resume_flow()
-    await asyncio.sleep(0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(rig.consumer.perform_seek(), 1)
     assert rig.app.crashed
-    assert not rig.consumer.flow_active
+    assert not rig.consumer._may_hand_out()
     assert "where to go on after a rebalance" in caplog.text
-    seek.cancel()
 
 
 async def test_a_rebalance_during_a_seek_is_no_failure() -> None:
@@ -352,7 +349,7 @@ async def test_a_worker_that_stood_still_longer_than_its_session_ends_before_it_
 ) -> None:
     rig = Rig()
     now = 1000.0
-    monkeypatch.setattr("sceneloom.delivery.time.monotonic", lambda: now)
+    monkeypatch.setattr("sceneloom.delivery.boot_seconds", lambda: now)
     await rig.delivery.ensure_alive()
     rig.delivery._alive_at = now
     now += rig.app.conf.broker_session_timeout - 1
@@ -374,3 +371,88 @@ async def test_a_row_that_is_older_than_one_before_it_is_not_recovered() -> None
     recovered = [key + value for key, value in rows if table._is_newest(changelog_record(key, value))]
 
     assert recovered == [b"a1", b"b1", b"a12", b"b1"]
+
+
+@pytest.mark.parametrize(("seconds", "exits"), [(5.0, []), (8.0, [EXIT_CODE])])
+async def test_a_process_that_wakes_counts_its_session_from_its_last_heartbeat(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, seconds: float, exits: list[int]
+) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr("sceneloom.delivery.os._exit", codes.append)
+    now = 1000.0
+    monkeypatch.setattr("sceneloom.delivery.boot_seconds", lambda: now)
+    rig = Rig()  # a session of 10 s, a heartbeat each 2 s
+    rig.delivery._alive_at = now
+    now += seconds
+    rig.delivery.end_if_overslept()
+    assert codes == exits
+    assert ("stood still" in caplog.text) is bool(exits)
+
+
+async def test_a_topic_that_ends_before_what_was_committed_is_read_from_its_beginning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig()
+    rig.thread.committed[PARTITION] = 100
+    rig.thread.ends[PARTITION] = 3
+    await rig.consumer.perform_seek()
+    assert rig.thread.sought == {PARTITION: 0}
+    assert (
+        "requests[0] ends at offset 3, though 100 was committed: it was deleted and made anew" in caplog.text
+    )
+    rig.finish(*rig.hand_out(0, 1, 2))
+    await rig.consumer.commit()
+    assert rig.committed == 3
+
+
+async def test_a_topic_that_begins_anew_while_it_is_read_ends_the_worker_before_a_message_is_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig()
+    rig.thread.committed[PARTITION] = rig.thread.ends[PARTITION] = 100
+    await rig.consumer.perform_seek()
+    rig.consumer.resume_flow()
+    rig.thread.records = [record(0)]
+    batch = asyncio.ensure_future(anext(rig.consumer.getmany(timeout=1.0)))
+    await asyncio.sleep(0.05)
+    assert not batch.done()
+    assert rig.app.crashed
+    assert "requests[0] has begun anew: offset 0 came after offset 100" in caplog.text
+    batch.cancel()
+
+
+async def test_a_worker_whose_topic_is_deleted_ends_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig()
+    await rig.consumer.perform_seek()
+    rig.thread.gone = {"requests"}
+    seek = asyncio.ensure_future(rig.consumer.perform_seek())
+    await asyncio.sleep(0.05)
+    assert not seek.done()
+    assert rig.app.crashed
+    assert "the topic requests was deleted; `sceneloom topics create` makes it again" in caplog.text
+    seek.cancel()
+
+
+async def test_a_worker_that_has_nothing_of_a_topic_any_more_does_not_miss_it() -> None:
+    rig = Rig()
+    await rig.consumer.perform_seek()
+    rig.consumer._topics.add("others")
+    await rig.consumer.perform_seek()
+    assert not rig.app.crashed
+
+
+async def test_rows_that_cannot_be_kept_in_a_recovery_end_the_worker(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = Rig()
+    table = rig.delivery.table("rows", partitions=1, key_type=bytes, value_type=bytes)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(table.data, "apply_changelog_batch", full)
+    with pytest.raises(OSError, match="No space"):
+        table.apply_changelog_batch([])
+    await asyncio.sleep(0)
+    assert rig.app.crashed
+    assert "rows of the table rows could not be kept: No space left on device" in caplog.text

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sceneloom.delivery import EXIT_CODE
 from tests.delivery.stage import Stage, counts, kill
 from tests.delivery.worker import Plan
 from tests.kafka_fixtures import TestBroker
@@ -148,3 +149,47 @@ async def test_a_worker_counts_and_commits_on_whatever_broker_there_is(stage: St
     stage.start_worker()
     assert await stage.commit_reaches(100, seconds=30)
     assert set(counts(await stage.read_to_end(stage.plan.output))) == {str(n) for n in range(100)}
+
+
+@pytest.mark.kafka
+async def test_a_worker_whose_agent_hangs_ends_with_a_line_that_says_where_and_the_next_goes_on(
+    broker: TestBroker, unique: str, tmp_path: Path
+) -> None:
+    plan = Plan(broker=broker.url, prefix=unique, folder=str(tmp_path), partitions=1, patience=6, hang_on="5")
+    async with Stage(broker.bootstrap, plan) as stage:
+        await stage.publish(range(5))
+        worker = stage.start_worker()
+        assert await stage.commit_reaches(5)
+        await asyncio.sleep(2 * plan.patience)  # what has nothing to do is left alone
+        assert worker.poll() is None
+
+        await stage.publish(range(5, 10))
+        assert await ended(worker, seconds=90) != 0
+        log = stage.log_of(worker)
+        assert f"delivery: commits stand still on {plan.source}[0]: offset 5 is committed" in log
+        assert "its messages go to offset 10: the worker ends, its supervisor starts it again" in log
+
+        stage.plan = replace(plan, hang_on="")
+        stage.start_worker()
+        assert await stage.commit_reaches(10, seconds=60)
+        assert set(await stage.rows()) == {str(n) for n in range(10)}
+
+
+@pytest.mark.kafka
+async def test_a_worker_whose_loop_is_blocked_ends_with_the_place_and_the_next_goes_on(
+    broker: TestBroker, unique: str, tmp_path: Path
+) -> None:
+    plan = Plan(
+        broker=broker.url, prefix=unique, folder=str(tmp_path), partitions=1, patience=6, block_on="5"
+    )
+    async with Stage(broker.bootstrap, plan) as stage:
+        await stage.publish(range(10))
+        worker = stage.start_worker()
+        assert await ended(worker, seconds=90) == EXIT_CODE
+        log = stage.log_of(worker)
+        assert "watchdog: the event loop has been blocked for" in log
+        assert "in handle\n    time.sleep(3600)" in log
+
+        stage.plan = replace(plan, block_on="")
+        stage.start_worker()
+        assert await stage.commit_reaches(10, seconds=60)

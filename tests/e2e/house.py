@@ -9,17 +9,19 @@ HOUSE_FAILS    part of a prompt whose picture is refused
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
-from models.ports import AssetStore
+from models.ports import AssetStore, Clock
 from models.work import ImageRequest, Offer, Output
 from sceneloom.app import create_app, run
 from sceneloom.assets.store import open_assets
+from sceneloom.clock import SystemClock
 from sceneloom.outside import (
     Outside,
-    SystemClock,
     create_admission,
     credit_ledger,
     fallback_providers,
@@ -61,7 +63,9 @@ class HouseMaker:
         return Output(url=url, media_type="image/png", seconds=1.0)
 
 
-def outside(settings: Settings) -> Outside:
+def outside(settings: Settings, *, clock: Clock | None = None, polls: Sequence[float] = ()) -> Outside:
+    """Make the outside of a quick house; *polls* stand for the schedule of every paid provider."""
+    clock = clock or SystemClock()
     assets = open_assets(settings.asset_location)
     maker = HouseMaker(
         assets,
@@ -74,8 +78,11 @@ def outside(settings: Settings) -> Outside:
         Supplier(kind=kind, offer=Offer(provider=name, model="house"), maker=maker, repeatable=True)
         for kind, name in usual.items()
     ]
-    clock, client = SystemClock(), open_client()
-    paid = list(paid_suppliers(settings, assets, client=client, clock=clock))
+    client = open_client()
+    paid = [
+        replace(supplier, poll_schedule=polls or supplier.poll_schedule)
+        for supplier in paid_suppliers(settings, assets, client=client, clock=clock)
+    ]
     bought = {(supplier.kind, supplier.offer.provider) for supplier in paid}
     free = [s for s in suppliers if (s.kind, s.offer.provider) not in bought]
     workshop = Workshop(

@@ -15,7 +15,7 @@ from models.snapshot import ProjectSnapshot
 from sceneloom.cli.accounts import read_account
 from sceneloom.testing.fake_provider import FakeProvider
 from sceneloom.topics import CREDIT_REQUESTS, DEAD_LETTERS, PROJECT_EVENTS
-from tests.e2e.conftest import PATIENCE_SECONDS, Stage
+from tests.e2e.stage import PATIENCE_SECONDS, Stage
 from tests.e2e.test_main_job import is_completed
 from tests.e2e.test_paid import accepted, clips, paying
 

@@ -21,8 +21,9 @@ from sceneloom.topics import (
     partition_of,
     topic_name,
 )
-from tests.e2e.conftest import Stage, header
+from tests.e2e.stage import Stage, header
 from tests.fakes import a_request
+from tests.poison import POISON
 
 pytestmark = pytest.mark.kafka
 
@@ -76,41 +77,25 @@ async def test_a_request_may_be_sent_in_short_and_a_video_job_is_a_project_of_on
     assert clip.receipt.bought == 2
 
 
-GARBAGE: list[tuple[str | None, bytes | None]] = [
-    ("p1", b"{not json"),
-    ("p1", b"[]"),
-    ("p1", b""),
-    ("p1", None),
-    ("p1", b"\xff\xfe"),
-    ("p1", b'{"type": "Dance", "project_id": "p1"}'),
-    ("p1", b'{"type": "SubmitProject", "project_id": "p1"}'),
-    ("p1", b'{"type": "CancelProject", "project_id": "p2"}'),
-    (None, b'{"type": "CancelProject", "project_id": "p1"}'),
-    ("p1", b'{"type": "RetryProject", "project_id": "p1"}'),
-    ("p1", b'{"type": "SceneFailed", "project_id": "p1", "scene_id": "x", "attempt": "many"}'),
-    ("p1", b'{"pad": "' + b"x" * 2_000_000 + b'"}'),
-]
-
-
 async def test_what_cannot_be_carried_out_is_a_dead_letter_unchanged_and_the_partition_goes_on(
     stage: Stage,
 ) -> None:
     stage.start_worker()
     topics = (PROJECT_REQUESTS, SCENE_REQUESTS, JOB_EVENTS, SCENE_RESULTS)
     for topic in topics:
-        await stage.send_all(GARBAGE, topic)
+        await stage.send_all(POISON, topic)
     await stage.submit("p1", a_request(1))
 
     assert is_completed(await stage.until("p1", is_completed))
 
-    letters = await stage.until_records(DEAD_LETTERS, len(GARBAGE) * len(topics))
+    letters = await stage.until_records(DEAD_LETTERS, len(POISON) * len(topics))
     for topic in topics:
         found = Counter(
             (letter.key, letter.value)
             for letter in letters
             if header(letter, "sceneloom-topic") == topic_name(stage.settings, topic)
         )
-        assert found == Counter((key.encode() if key else None, value) for key, value in GARBAGE)
+        assert found == Counter((key.encode() if key else None, value) for key, value in POISON)
     assert all(header(letter, "sceneloom-reason") for letter in letters)
 
 

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer
 from models.lifecycle import ProjectState
 from sceneloom.assets.store import open_assets
 from sceneloom.topics import PROJECT_REQUESTS, topic_name
-from tests.e2e.conftest import Stage
+from tests.e2e.stage import Stage
 from tests.fakes import a_request
 
 GO = Path(__file__).parent.parent.parent / "examples" / "go"

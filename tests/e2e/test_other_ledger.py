@@ -12,7 +12,7 @@ from models.money import micros
 from sceneloom.testing.fake_provider import FakeProvider
 from sceneloom.topics import DEAD_LETTERS
 from tests.credits.ledger import FakeLedger
-from tests.e2e.conftest import PATIENCE_SECONDS, Stage
+from tests.e2e.stage import PATIENCE_SECONDS, Stage
 from tests.e2e.test_main_job import is_completed
 from tests.e2e.test_paid import clips, paying
 

@@ -13,7 +13,7 @@ from models.errors import ErrorCode
 from models.lifecycle import ProjectState
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
 from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS, PROJECT_EVENTS, partition_of
-from tests.e2e.conftest import Stage
+from tests.e2e.stage import Stage
 from tests.e2e.test_main_job import is_completed
 
 pytestmark = pytest.mark.kafka
@@ -148,7 +148,7 @@ async def test_a_refused_scene_costs_nothing_and_a_retry_buys_only_that_scene(
 async def shared_evenly(stage: Stage, workers: int) -> None:
     """Wait until each worker says that it holds its share of the partitions."""
     share = stage.settings.partitions // workers
-    for _ in range(600):
+    for _ in range(1800):
         held = [re.findall(r"held=(\d+)", stage.log(number)) for number in range(workers)]
         if all(counts and int(counts[-1]) == share for counts in held):
             return

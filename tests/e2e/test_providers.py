@@ -8,7 +8,7 @@ import pytest
 
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
 from sceneloom.topics import DEAD_LETTERS, PROJECT_EVENTS
-from tests.e2e.conftest import Stage
+from tests.e2e.stage import Stage
 from tests.e2e.test_main_job import is_completed
 
 pytestmark = pytest.mark.kafka

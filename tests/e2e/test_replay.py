@@ -10,7 +10,7 @@ import pytest
 
 from models.lifecycle import ProjectState
 from sceneloom.topics import DEAD_LETTERS
-from tests.e2e.conftest import Stage
+from tests.e2e.stage import Stage
 from tests.fakes import a_request
 
 pytestmark = pytest.mark.kafka

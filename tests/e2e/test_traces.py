@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaProducer
 from models.lifecycle import ProjectState
 from sceneloom.topics import PROJECT_EVENTS, PROJECT_REQUESTS, PROJECT_STATES, topic_name
 from sceneloom.tracing.spans import trace_id
-from tests.e2e.conftest import Stage, header
+from tests.e2e.stage import Stage, header
 from tests.fakes import a_request
 
 pytestmark = pytest.mark.kafka

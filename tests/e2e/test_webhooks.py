@@ -1,15 +1,11 @@
 """A worker, the gateway and a provider that calls back, each in a process or on a port of its own."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
-from pydantic import SecretStr
 
 from models.job_events import JobEvent, JobSubmitted, JobSucceeded, PollNow
 from models.policy import EARLY
@@ -17,39 +13,14 @@ from sceneloom.callbacks import Call
 from sceneloom.client import job_event_in
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
 from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS
-from tests.e2e.conftest import Stage
+from tests.e2e.gateway import SECRET, Gateway
+from tests.e2e.stage import Stage
 from tests.e2e.test_main_job import is_completed
 from tests.e2e.test_paid import clips, paying
 
 pytestmark = pytest.mark.kafka
 
-SECRET = SecretStr("only-the-worker-and-the-gateway-know")
 FIRST_POLL = timedelta(seconds=60) * (1 - EARLY)
-
-
-class Gateway:
-    """The gateway in a process of its own; `settings` are for the workers beside it."""
-
-    def __init__(self, stage: Stage, **more: str) -> None:
-        self._log = stage.folder / "gateway.log"
-        command = [sys.executable, "-m", "sceneloom", "gateway", "--port", "0", "--json"]
-        environment = stage.environment(SCENELOOM_WEBHOOK_SECRET=SECRET.get_secret_value(), **more)
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log)
-        assert self.process.stdout
-        first_line = self.process.stdout.readline()
-        assert first_line, self.log()
-        self.settings = {
-            "SCENELOOM_WEBHOOK_URL": orjson.loads(first_line)["gateway"],
-            "SCENELOOM_WEBHOOK_SECRET": SECRET.get_secret_value(),
-        }
-
-    def log(self) -> str:
-        return self._log.read_text(errors="replace")
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.communicate(timeout=60)
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from standardwebhooks import Webhook
 
+from sceneloom.clock import SystemClock
 from sceneloom.gateway.errors import Refused
 from sceneloom.gateway.schemes import check_age, parse_signature
-from sceneloom.outside import SystemClock
 from tests.fakes import START
 from tests.gateway.stage import STANDARD_SECRET, Door, a_call, knock
 

@@ -9,6 +9,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 
 from sceneloom.monitoring.group import GroupProbe
 from sceneloom.monitoring.report import GroupReport, Histories, PartitionReport
+from sceneloom.settings import Settings
 from tests.fakes import MovedClock
 
 
@@ -26,8 +27,8 @@ class Bench:
         self._admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
 
     def a_probe(self) -> GroupProbe:
-        servers = self.bootstrap.split(",")
-        return GroupProbe(servers, group=self.group, topics=[self.topic], clock=self.clock)
+        settings = Settings(broker=f"kafka://{self.bootstrap}")
+        return GroupProbe(settings, group=self.group, topics=[self.topic], clock=self.clock)
 
     async def __aenter__(self) -> Self:
         await self._admin.start()

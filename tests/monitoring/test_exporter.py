@@ -13,10 +13,10 @@ from models.events import Receipt
 from models.lifecycle import JobStatus, SubmitState
 from models.work import Source
 from sceneloom.brokers.embedded import EmbeddedBroker
+from sceneloom.clock import SystemClock
 from sceneloom.codec import encode
 from sceneloom.monitoring.exporter import Monitor
 from sceneloom.monitoring.serving import PortTaken, Serving
-from sceneloom.outside import SystemClock
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import ensure_topics
 from sceneloom.topics import DEAD_LETTERS, JOBS_TABLE, PROJECT_REQUESTS, app_name, topic_name

@@ -6,6 +6,7 @@ import pytest
 from sceneloom.brokers.process import free_ports
 from sceneloom.monitoring.group import GroupProbe
 from sceneloom.monitoring.verdicts import WINDOW, Verdict
+from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerUnreachable, TopicsMissing
 from tests.fakes import MovedClock
 from tests.kafka_fixtures import TestBroker
@@ -184,7 +185,9 @@ async def test_partitions_that_are_added_are_seen(bench: Bench) -> None:
 
 async def test_where_nobody_listens_that_is_said() -> None:
     (port,) = free_ports(1)
-    probe = GroupProbe([f"127.0.0.1:{port}"], group="g", topics=["t"], clock=MovedClock())
+    probe = GroupProbe(
+        Settings(broker=f"kafka://127.0.0.1:{port}"), group="g", topics=["t"], clock=MovedClock()
+    )
     with pytest.raises(BrokerUnreachable, match=str(port)):
         await probe.start()
     await probe.close()

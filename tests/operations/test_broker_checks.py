@@ -8,9 +8,9 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 
 from sceneloom.brokers.process import free_ports
+from sceneloom.clock import SystemClock
 from sceneloom.operations.broker_checks import ClockCheck, _group, broker, judged, topics, workers
 from sceneloom.operations.examination import Verdict
-from sceneloom.outside import SystemClock
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import administration, ensure_topics
 from sceneloom.topics import PROJECT_REQUESTS, app_name, topic_name

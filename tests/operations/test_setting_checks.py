@@ -60,6 +60,40 @@ async def test_every_choice_of_a_provider_that_is_not_there_is_named() -> None:
     assert "motion" in found[2].advice
 
 
+async def test_a_half_set_provider_hides_no_other_fault() -> None:
+    chosen = {"clip_provider": "fal", "image_provider": "openia", "transcription_provider": "nobody"}
+    found = await providers(settings(**chosen, accounts={"fal": {"key": "k"}}))
+    assert [each.split(":")[0].split(" ")[0] for each in faults(found)] == [
+        "fal",
+        "SCENELOOM_TRANSCRIPTION_PROVIDER",
+        "SCENELOOM_IMAGE_PROVIDER",
+    ]
+
+
+async def test_an_account_is_not_blamed_for_another_that_times_words() -> None:
+    keys = {"ark": {"key": "k-1"}, "elevenlabs": {"key": "k-2"}}
+    (finding,) = await providers(settings(transcription_provider="elevenlabs", accounts=keys))
+    assert finding.verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nobody", "there is no provider nobody"), ("whisper", "set SCENELOOM_WHISPER_MODEL")],
+)
+async def test_who_shall_time_words_and_is_not_there_is_named(name: str, said: str) -> None:
+    (finding,) = await providers(settings(transcription_provider=name))
+    assert faults([finding]) == [finding.found]
+    assert finding.found.startswith("SCENELOOM_TRANSCRIPTION_PROVIDER: ")
+    assert said in finding.found
+
+
+async def test_a_model_of_this_machine_that_is_not_there_is_named() -> None:
+    here = {"whisper": {"model": "/nowhere"}}
+    (finding,) = await providers(settings(transcription_provider="whisper", accounts=here))
+    assert faults([finding]) == [finding.found]
+    assert finding.found.startswith("SCENELOOM_WHISPER_MODEL: ")
+
+
 async def test_a_provider_is_looked_at_without_making_the_asset_folder(tmp_path: Any) -> None:
     await providers(settings(data_folder=tmp_path / "data"))
     assert not (tmp_path / "data").exists()

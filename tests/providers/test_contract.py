@@ -3,12 +3,13 @@
 import pytest
 
 from models.work import JobKind
-from sceneloom.providers.catalogue import entries
+from sceneloom.providers.catalogue import Aid, entries
 from sceneloom.testing.contract import Case, cases
 from tests.providers.wires import (
     ark,
     fal,
     google,
+    hosted_pictures,
     kling,
     luma,
     minimax,
@@ -25,6 +26,8 @@ EMULATIONS = (
     ark.EMULATION,
     fal.EMULATION,
     google.EMULATION,
+    hosted_pictures.FAL,
+    hosted_pictures.REPLICATE,
     kling.EMULATION,
     luma.EMULATION,
     minimax.EMULATION,
@@ -50,4 +53,7 @@ async def test_the_adapter_keeps_the_contract(case: Case) -> None:
 def test_every_service_of_the_catalogue_is_held_to_the_contract() -> None:
     played = {(each.service.entry.name, each.kind) for each in EMULATIONS}
     searched = {("pexels", JobKind.CLIP), ("pixabay", JobKind.CLIP)}  # see test_stock.py
-    assert played | searched == {(entry.name, kind) for entry in entries().values() for kind in entry.kinds}
+    local = {("whisper", Aid.TRANSCRIPTION)}  # speaks no HTTP: see test_whisper.py
+    assert played | searched | local == {
+        (entry.name, kind) for entry in entries().values() for kind in entry.kinds
+    }

@@ -1,6 +1,11 @@
 """The provider in docs/providers.md, word for word: it keeps the contract, and entry points bring it in."""
 
+import json
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,3 +77,25 @@ def test_a_name_that_is_taken_is_refused(installed: list[Any]) -> None:
     installed += [NAMES["SERVICE"], NAMES["SERVICE"]]
     with pytest.raises(BadService, match="takes the name acme again"):
         services()
+
+
+def test_a_package_that_is_really_installed_is_listed_without_a_change_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "acme_sceneloom.py").write_text(ADAPTER)
+    info = tmp_path / "acme_sceneloom-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-sceneloom\nVersion: 1.0\n")
+    (toml,) = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    ((group, points),) = tomllib.loads(toml)["project"]["entry-points"].items()
+    lines = [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+
+    path = os.pathsep.join([str(Path(__file__).parents[2]), str(tmp_path)])
+    asked = subprocess.run(
+        [sys.executable, "-m", "sceneloom", "providers", "list", "--json"],
+        capture_output=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path, "SCENELOOM_ACME_KEY": "k-123456"},
+    )
+    (acme,) = [each for each in json.loads(asked.stdout) if each["name"] == "acme"]
+    assert (acme["kind"], acme["models"], acme["set_up"]) == ("clip", ["clips-1"], True)

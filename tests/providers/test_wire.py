@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -417,3 +418,15 @@ def test_a_hidden_text_is_found_again_and_again_however_it_is_written() -> None:
 )
 def test_what_looks_like_a_key_is_masked(said: str, shown: str) -> None:
     assert redacted(said) == shown
+
+
+async def test_an_answer_that_is_compressed_more_than_once_is_not_unpacked() -> None:
+    bomb = gzip.compress(gzip.compress(b"\0" * 50_000_000))
+    headers = {"Content-Encoding": "gzip, gzip"}
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers=headers, stream=httpx.ByteStream(bomb))
+
+    async with mocked(answer) as client:
+        with pytest.raises(ProviderFailure, match="compressed more than once"):
+            await a_wire(client).read("/tasks")

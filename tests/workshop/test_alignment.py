@@ -1,5 +1,9 @@
+import math
+
+import pytest
+
 from models.ports import Word
-from sceneloom.workshop.alignment import timed
+from sceneloom.workshop.alignment import are_plausible, timed
 
 
 def heard(text: str) -> tuple[Word, ...]:
@@ -45,3 +49,27 @@ def test_a_recording_of_something_else_gives_no_words() -> None:
 
 def test_other_scripts_are_aligned_as_well() -> None:
     assert [word for word, *_ in told("دریا، آرام است.", "دریا آرام است")] == ["دریا،", "آرام", "است."]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "text"),
+    [
+        (math.nan, 1.0, "a"),
+        (0.0, math.nan, "a"),
+        (0.0, math.inf, "a"),
+        (-0.1, 1.0, "a"),
+        (1.0, 0.5, "a"),
+        (0.0, 8.0, "a"),
+        (0.0, 1.0, "\ud800"),
+    ],
+)
+def test_words_whose_times_cannot_be_are_told(start: float, end: float, text: str) -> None:
+    sound = Word(text="so", start=0.0, end=5.5)
+    assert are_plausible([sound], 5.0)
+    assert not are_plausible([sound, Word(text=text, start=start, end=end)], 5.0)
+
+
+def test_words_in_the_wrong_order_are_told() -> None:
+    early, late = Word(text="a", start=0.0, end=1.0), Word(text="b", start=1.0, end=2.0)
+    assert are_plausible([early, late], 2.0)
+    assert not are_plausible([late, early], 2.0)

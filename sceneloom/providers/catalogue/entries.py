@@ -139,6 +139,13 @@ class Entry(_Part):
     unconfirmed: tuple[str, ...] = ()
 
     @property
+    def set_up_by(self) -> str:
+        """Which setting of an account makes the service one that can be chosen."""
+        if self.needs_key:
+            return "KEY"
+        return "URL" if self.url else "MODEL"
+
+    @property
     def kinds(self) -> tuple[Kind, ...]:
         """What the service can be asked for."""
         return tuple(dict.fromkeys(model.kind for model in self.models))

@@ -91,6 +91,14 @@ class Stage:
             request.transport.abort()
         return web.Response()
 
+    async def fetch(self, url: str) -> bytes:
+        """Return an output, which lies in no place that asks for a key."""
+        asked = Seen("GET", urlsplit(url).path, {}, {}, b"")
+        emulation = self.emulation
+        told = Reply(404) if isinstance(emulation, TaskEmulation) else emulation.others[asked.path](asked)
+        content: bytes = told.body
+        return content
+
     def end(self) -> None:
         """Let go of whoever hangs."""
         self._over.set()
@@ -186,6 +194,7 @@ def adapter(stage: Stage, client: Any, *, patience: Patience) -> Any:
             voice=getattr(emulation, "voice", ""),
             cost_usd=0.25,
             patience=patience,
+            fetch=stage.fetch,
         )
     )
 

@@ -1,0 +1,51 @@
+"""Faust's connection to the broker, with what it does not offer: the commits as the broker has them."""
+
+from collections.abc import Collection, Mapping
+from time import monotonic
+
+from aiokafka.errors import CommitFailedError
+from aiokafka.structs import OffsetAndMetadata, TopicPartition
+from faust.transport.consumer import ensure_TP
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+
+
+class SafeConsumerThread(driver.AIOKafkaConsumerThread):
+    """Talks to the broker for a `SafeConsumer`, in a thread and a loop of its own."""
+
+    async def commit(self, offsets: Mapping[TP, int], notes: Mapping[TP, str] | None = None) -> bool:
+        """Commit *offsets*, each with its note as metadata; False where the group has rebalanced."""
+        return await self.call_thread(self._commit_noted, offsets, notes or {})  # type: ignore[no-any-return]
+
+    async def _commit_noted(self, offsets: Mapping[TP, int], notes: Mapping[TP, str]) -> bool:
+        assignment = self.assignment()
+        held = {
+            TopicPartition(*tp): OffsetAndMetadata(at, notes.get(tp, ""))
+            for tp, at in offsets.items()
+            if tp in assignment
+        }
+        if not held:
+            return False
+        self.tp_last_committed_at.update(dict.fromkeys(offsets, monotonic()))
+        try:
+            await self._ensure_consumer().commit(held)
+        except CommitFailedError:
+            return False
+        except Exception as exc:
+            self.log.exception("the broker refused a commit")
+            await self.crash(exc)
+            return False
+        return True
+
+    async def commits(self, tps: Collection[TP]) -> Mapping[TP, OffsetAndMetadata]:
+        """Return what the broker has as committed for *tps*; those without a commit are left out.
+
+        A broker that is not, or not yet, the one to ask is asked again, never read as "nothing committed".
+        """
+        coordinator = self._ensure_consumer()._coordinator  # noqa: SLF001 -- the public method keeps the offset only
+        found = await self.call_thread(coordinator.fetch_committed_offsets, list(tps))
+        return {ensure_TP(tp): commit for tp, commit in found.items()}
+
+    async def positions(self, tps: Collection[TP]) -> Mapping[TP, int]:
+        """Return the offset of the next message to fetch from each of *tps*, markers passed over."""
+        return {tp: await self.call_thread(self._ensure_consumer().position, tp) for tp in tps}

@@ -1,0 +1,75 @@
+"""The process that finds the words of one recording with faster-whisper.
+
+It reads a line of JSON from stdin, `{"model", "language"}`, then an audio file, and answers a list of words.
+Without a file it only loads the model. What is wrong stands in the last line of stderr.
+"""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+_FILES: Final = ("model.bin", "config.json", "tokenizer.json")
+_MOST_THREADS: Final = 4
+_ELSEWHERE: Final = ("/", "./", "../", "~")
+
+
+def _load(model: str) -> Any:
+    try:
+        from faster_whisper import WhisperModel  # noqa: PLC0415 -- an extra, and slow to load
+    except ImportError as error:
+        sys.exit(f"it needs faster-whisper: pip install 'sceneloom[transcription]' ({error})")
+    folder = Path(model).expanduser()
+    is_folder = folder.is_dir()
+    if model.startswith(_ELSEWHERE) and not is_folder:
+        sys.exit(f"there is no folder {model}")
+    if is_folder and (lacking := [name for name in _FILES if not (folder / name).is_file()]):
+        sys.exit(f"the folder {model} holds no CTranslate2 Whisper model: {', '.join(lacking)} is not there")
+    threads = min(_MOST_THREADS, os.cpu_count() or 1)
+    place = str(folder) if is_folder else model
+    try:
+        return WhisperModel(place, device="cpu", compute_type="int8", cpu_threads=threads)
+    except OSError:
+        # The Hub's own words are about its cache and a network that this process does not have.
+        fetch = f'python -c "import faster_whisper; faster_whisper.download_model({model!r})"'
+        sys.exit(
+            f"the model {model} is not on this machine: name a folder that holds one, or fetch it: {fetch}"
+        )
+    except (RuntimeError, ValueError) as error:
+        sys.exit(f"the model {model} cannot be loaded: {' '.join(str(error).split())}")
+
+
+def _words(model: Any, audio: BinaryIO, language: str) -> Iterator[dict[str, Any]]:
+    """Yield each word with its times in seconds, none of them after the end of the sound."""
+    knows = model.supported_languages
+    if knows == ["en"] != [language]:
+        sys.exit(f"the model hears English only, and the narration is in {language}")
+    segments, facts = model.transcribe(
+        audio,
+        language=language if language in knows else None,
+        word_timestamps=True,
+        condition_on_previous_text=False,
+    )
+    for segment in segments:
+        for word in segment.words or ():
+            start, end = (min(float(moment), facts.duration) for moment in (word.start, word.end))
+            if text := word.word.strip():
+                yield {"text": text, "start": start, "end": end}
+
+
+def main() -> None:
+    """Answer the one request on stdin; whatever a library prints goes to stderr."""
+    with os.fdopen(os.dup(1), "wb") as answer:
+        os.dup2(2, 1)
+        asked = json.loads(sys.stdin.buffer.readline())
+        audio = sys.stdin.buffer.read()
+        model = _load(asked["model"])
+        words = list(_words(model, io.BytesIO(audio), asked["language"])) if audio else []
+        answer.write(json.dumps(words).encode())
+
+
+if __name__ == "__main__":
+    main()
