@@ -13,7 +13,6 @@ from models.commands import (
     ProjectCommand,
     RetryProject,
     SubmitProject,
-    TakeOverProject,
 )
 from models.credit_messages import CreditAnswer
 from models.errors import (
@@ -84,11 +83,11 @@ class ProjectsAgent:
             case CancelProject() | RetryProject() | ApproveResend():
                 named = message.model_copy(update={"command_id": message.command_id or origin})
                 await self._command(named)
-            case TakeOverProject():
-                if self._projects.get(message.project_id) is not None:
-                    await self._apply(self._known(message.project_id), message)
             case _:
-                await self._apply(self._known(message.project_id), message)
+                # Without its row: the worker that had sent for this died before that was durable. The request
+                # comes again, and what it leads to is told again.
+                if (project := self._projects.get(message.project_id)) is not None:
+                    await self._apply(project, message)
 
     async def _submit(self, command: SubmitProject, *, command_id: str) -> None:
         project = self._projects.get(command.project_id)
@@ -194,9 +193,3 @@ class ProjectsAgent:
                 current_version=version,
             )
         )
-
-    def _known(self, project_id: str) -> Project:
-        project = self._projects.get(project_id)
-        if project is None:
-            raise UnknownProject(project_id)
-        return project

@@ -51,6 +51,8 @@ class Job(Value):
     submit: SubmitState | None = None
     provider_task_id: str | None = None
     intended_at: datetime | None = None
+    intended_by: str = ""
+    """The worker process that announced the call, and alone may have made it."""
     unclear_at: datetime | None = None
     """When it became known that nobody knows how the call ended: it had been made by then, if at all."""
     submitted_at: datetime | None = None
@@ -203,6 +205,7 @@ class Job(Value):
                     JobStatus.RUNNING,
                     submit=SubmitState.INTENDED,
                     intended_at=event.occurred_at,
+                    intended_by=event.by,
                     due_at=None,
                 )
             case JobSubmitted():

@@ -29,6 +29,8 @@ class SubmitIntended(_JobEvent):
     """The next thing that happens is the call that may cost money."""
 
     type: Literal["SubmitIntended"] = "SubmitIntended"
+    by: str = ""
+    """Names the worker process that announces: only this one may make the call."""
 
 
 class JobSubmitted(_JobEvent):

@@ -32,6 +32,8 @@ TIERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 _TASKS: Final = "/contents/generations/tasks"
 _PAGE: Final = 500
 _MOST_PAGES: Final = 20
+_CLOCKS_APART: Final = 7200.0
+"""So many seconds may our clock be off when a task repeats our reference: else it would be ordered again."""
 _FLAGS: Final = re.compile(
     r"(?i)(?:^|\s)--(?:rs|resolution|rt|ratio|dur|duration|fps|framespersecond|seed|cf|camerafixed|wm|watermark)\b"
     r"(?:[\s=]+(?:-?\d[\d:.]*[pk]?|true|false|adaptive)\b)?"
@@ -125,9 +127,10 @@ class Ark:
         reference = orders.safety_identifier(job)
         terms = self._terms(job)
         async for task in self._listed(job.offer.model):
-            if task["id"] in taken or not _is_like(task, terms, job):
-                continue
-            (certain if task.get("safety_identifier") == reference else alike).append(task["id"])
+            is_ours = task.get("safety_identifier") == reference
+            slack = _CLOCKS_APART if is_ours else 0.0
+            if task["id"] not in taken and _is_like(task, terms, job, slack=slack):
+                (certain if is_ours else alike).append(task["id"])
         return orders.reconciled(certain, alike)
 
     def task_named(self, job: Job, name: str) -> str:  # noqa: ARG002 -- a CallsBack; the name says it all
@@ -186,10 +189,13 @@ def _path(task_id: str) -> str:
     return f"{_TASKS}/{quote(task_id, safe='')}"
 
 
-def _is_like(task: Mapping[str, Any], terms: Mapping[str, Any], job: Job) -> bool:
-    """Tell whether *task* is not surely another one: what it does not repeat cannot tell."""
+def _is_like(task: Mapping[str, Any], terms: Mapping[str, Any], job: Job, *, slack: float) -> bool:
+    """Tell whether *task* is not surely another one: what it does not repeat cannot tell.
+
+    Its time may be *slack* seconds off.
+    """
     created = task.get("created_at")
     first, last = (moment.timestamp() for moment in orders.window(job))
-    if isinstance(created, int | float) and not first <= created <= last:
+    if isinstance(created, int | float) and not first - slack <= created <= last + slack:
         return False
     return all(value == "adaptive" or task.get(name) in {None, value} for name, value in terms.items())

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Final
 
@@ -60,6 +61,7 @@ class Buying:
         self._owns = owns
         self._latest = latest
         self._in_background = in_background
+        self._name = f"{random.getrandbits(64):016x}"  # tells workers apart, hides nothing
         self._intended: set[Call] = set()
         self._written: dict[str, asyncio.Event] = {}
         self._called: dict[str, Call] = {}
@@ -86,8 +88,11 @@ class Buying:
         return self._called.get(job.job_id) == call_of(job)
 
     def has_announced(self, job: Job) -> bool:
-        """Tell whether this worker has announced the call, and has not made it."""
-        return call_of(job) in self._intended
+        """Tell whether this worker has announced the call, and has not made it.
+
+        Another one may have announced the same call while it had the partition, and have made it.
+        """
+        return call_of(job) in self._intended and job.intended_by == self._name
 
     def forget(self, job_id: str) -> None:
         """Forget the job."""
@@ -126,15 +131,18 @@ class Buying:
         is_called = False
         try:
             self._intended.add(call_of(job))
-            await self._journal.tell(SubmitIntended, job)
+            await self._journal.tell(SubmitIntended, job, by=self._name)
             while not written.is_set() and self._owns(job.project_id):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(written.wait(), LOST_SECONDS)
             announced = self._latest(job.job_id) or job
-            if announced.finished:
-                return job
-            if announced.submit is SubmitState.INTENDED:
-                is_called = await self._bought(announced)
+            if (
+                announced.finished
+                or announced.submit is not SubmitState.INTENDED
+                or announced.intended_by != self._name
+            ):
+                return job  # its row says something else by now, which is still to be looked at
+            is_called = await self._bought(announced)
             return announced
         finally:
             del self._written[job.job_id]

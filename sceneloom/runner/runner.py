@@ -6,6 +6,7 @@ whatever it learns becomes true only when the scenes agent has written it.
 
 import asyncio
 import contextvars
+import functools
 from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime, timedelta
 from typing import Final
@@ -40,6 +41,10 @@ LEAP_SECONDS: Final = 10.0
 _log = structlog.get_logger(__name__)
 
 
+def _loop_seconds() -> float:
+    return asyncio.get_running_loop().time()
+
+
 class JobRunner(Service):
     """Works on jobs when they are due, each in a task of its own.
 
@@ -47,6 +52,7 @@ class JobRunner(Service):
     worker still has the partition of a project. Both are asked right before a call that may cost money.
     `taken` returns the task ids that jobs already have; a provider's list may lag by `grace_seconds`. A
     person has `confirm_seconds` to decide about a call of which nothing tells whether it was accepted.
+    `steady` returns the seconds of a clock that nobody sets.
     """
 
     def __init__(
@@ -60,10 +66,12 @@ class JobRunner(Service):
         taken: Callable[[], Collection[str]] = frozenset,
         grace_seconds: float = GRACE_SECONDS,
         confirm_seconds: float = CONFIRM_SECONDS,
+        steady: Callable[[], float] = _loop_seconds,
     ) -> None:
         super().__init__()
         self._workshop = workshop
         self._clock = clock
+        self._steady = steady
         self._jobs: dict[str, Job] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
@@ -90,6 +98,7 @@ class JobRunner(Service):
             taken=taken,
             grace=timedelta(seconds=grace_seconds),
             confirm=timedelta(seconds=confirm_seconds),
+            steady=steady,
         )
 
     # -- the jobs
@@ -175,7 +184,7 @@ class JobRunner(Service):
         Set forwards, nothing has had its time yet by which it is given up; set backwards, nothing waits for
         the old time to come again.
         """
-        steady, now = asyncio.get_running_loop().time(), self._clock.now()
+        steady, now = self._steady(), self._clock.now()
         before = self._seen or (steady, now)
         leap = (now - before[1]).total_seconds() - (steady - before[0])
         self._seen = steady, now
@@ -183,7 +192,6 @@ class JobRunner(Service):
             return
         _log.warning("runner.clock_was_set", seconds=round(leap))
         self._polling.leapt(now)
-        self._searching.leapt(now)
         for name, job in self._jobs.items():
             if name not in self._working:
                 self._put(job)
@@ -211,7 +219,8 @@ class JobRunner(Service):
                 # A fresh context: in an agent's own, a late write would go to a partition that has moved.
                 work = self._attend(job)
                 loop = asyncio.get_running_loop()
-                self._working[name] = loop.create_task(work, context=contextvars.Context())
+                task = self._working[name] = loop.create_task(work, context=contextvars.Context())
+                task.add_done_callback(functools.partial(self._ended, name))
         first = self.agenda.first
         return None if first is None else (first - now).total_seconds()
 
@@ -221,6 +230,8 @@ class JobRunner(Service):
         try:
             step = await self._step(job)
         except asyncio.CancelledError:
+            # A cancelled job may be told of twice: then this was winding up already, and goes on.
+            step = Step(job, look_again=True)
             if not self._journal.is_over(job):
                 _log.info("runner.given_up", job=job.job_id)
         except DeliveryFailed:
@@ -234,6 +245,15 @@ class JobRunner(Service):
         finally:
             self._working.pop(job.job_id, None)
             self._follow_up(step, wait)
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        """Take off a task that was cancelled before its first step: it could not do so itself."""
+        if self._working.get(name) is not task:
+            return
+        del self._working[name]
+        latest = self._jobs.get(name)
+        if latest is not None and not self._journal.is_over(latest):
+            self._put(latest)
 
     def _follow_up(self, step: Step, wait: float) -> None:
         """Put the job down again where its row has changed meanwhile, or the *step* wants it."""

@@ -22,7 +22,7 @@ from models.work import Source
 from sceneloom.delivery import DeliveryFailed
 from sceneloom.runner.agenda import Step
 from sceneloom.runner.hints import Hints
-from sceneloom.runner.journal import Journal
+from sceneloom.runner.journal import Call, Journal, call_of
 from sceneloom.workshop.workshop import Workshop
 
 _log = structlog.get_logger(__name__)
@@ -33,6 +33,7 @@ class Searching:
 
     `owns` tells whether this worker still has the partition of a project, and `taken` returns the task ids
     that jobs already have. A provider's list may lag by `grace`; a person has the time `confirm` to decide.
+    `steady` returns the seconds of a clock that nobody sets.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Searching:
         taken: Callable[[], Collection[str]],
         grace: timedelta,
         confirm: timedelta,
+        steady: Callable[[], float],
     ) -> None:
         self._workshop = workshop
         self._journal = journal
@@ -55,12 +57,9 @@ class Searching:
         self._taken = taken
         self._grace = grace
         self._confirm = confirm
+        self._steady = steady
         self._looked_for: set[str] = set()
-        self._leapt_at: datetime | None = None
-
-    def leapt(self, now: datetime) -> None:
-        """Hear that the clock was set to *now*: every list has its whole time again to show a task."""
-        self._leapt_at = now
+        self._first_looks: dict[Call, tuple[timedelta, float]] = {}
 
     def due_at(self, job: Job, now: datetime) -> datetime:
         """Return when to look for *job*: at once, and then from time to time."""
@@ -69,9 +68,10 @@ class Searching:
     def forget(self, job_id: str) -> None:
         """Forget the job."""
         self._looked_for.discard(job_id)
+        self._first_looks = {call: look for call, look in self._first_looks.items() if call[0] != job_id}
 
     def clear(self) -> None:
-        """Forget all jobs."""
+        """Forget all jobs, but not for how long they are unclear."""
         self._looked_for.clear()
 
     async def search(self, job: Job) -> Step:
@@ -86,9 +86,8 @@ class Searching:
             await self._journal.end(JobSucceeded, job, output=output, source=source)
             return Step(job)
         now = self._clock.now()
-        since = job.unclear_at or job.intended_at or job.created_at
-        since = max(since, self._leapt_at or since)
-        has_settled, is_late = now >= since + self._grace, now >= since + self._workshop.deadline(job)
+        age = self._age(job, now)
+        has_settled, is_late = age >= self._grace, age >= self._workshop.deadline(job)
         try:
             found = await self._found(job)
         except Exception as error:  # noqa: BLE001 -- whatever the list says of itself, it says nothing of the task
@@ -109,6 +108,12 @@ class Searching:
             case _:
                 return Step(job, look_again=True)
         return Step(job)
+
+    def _age(self, job: Job, now: datetime) -> timedelta:
+        """Return for how long *job* is unclear: a wall clock that is set forward must not end the wait."""
+        since, moment = job.unclear_at or job.intended_at or job.created_at, self._steady()
+        age, looked = self._first_looks.setdefault(call_of(job), (max(now - since, timedelta()), moment))
+        return age + timedelta(seconds=moment - looked)
 
     async def wait_for_word(self, job: Job) -> Step:
         """Fail the job when nobody has decided in time, unless a webhook has named its task."""

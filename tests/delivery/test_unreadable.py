@@ -127,20 +127,15 @@ async def test_an_unreadable_row_on_the_disk_is_named_when_it_is_looked_at(tmp_p
         table.values()
 
 
-@pytest.mark.parametrize("store", ["memory://", "rocksdb://"])
-async def test_a_row_that_a_woken_worker_wrote_is_left_out_whenever_it_is_read(
-    tmp_path: Any, store: str
-) -> None:
+async def test_a_row_that_a_woken_worker_wrote_is_left_out_by_a_warm_copy_too(tmp_path: Any) -> None:
     rig = Rig()
     rig.app.conf.datadir = tmp_path
-    rig.app.conf.store = URL(store)
+    rig.app.conf.store = URL("rocksdb://")
     table = table_of(rig)
     rig.app.assignor.assigned_actives = lambda: {TP(table.changelog_topic_name, 0)}  # type: ignore[method-assign]
-    late = GOOD.replace(b'"version":2', b'"version":1')
-    assert late != GOOD
-    table.apply_changelog_batch([event(GOOD, 4)])
+    table.apply_changelog_batch([event(BETTER, 4)])
     assert await recovered(table, 0)
 
-    table.apply_changelog_batch([event(late, 5)])  # a warm copy, or the next recovery, reads on from there
+    table.apply_changelog_batch([event(GOOD, 5)])  # the next recovery reads on from there
 
-    assert table.get(b"p1").version == 2
+    assert table.get(b"p1") == {"version": 3}

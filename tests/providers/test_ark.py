@@ -390,6 +390,18 @@ async def test_several_likes_are_for_a_person_unless_other_jobs_have_them() -> N
 
 @pytest.mark.parametrize(("minutes", "seen"), [(-6, Absent), (-4, Adopted), (0.9, Adopted), (1.1, Absent)])
 async def test_only_tasks_made_around_the_submit_count(minutes: float, seen: type) -> None:
+    async with playing({"defaults": {"echoes_reference": False}}) as (ark, _):
+        await ark.submit(JOB)
+        found = await ark.candidates(
+            JOB.model_copy(update={"intended_at": START + timedelta(minutes=minutes)})
+        )
+        assert type(found) is seen
+
+
+@pytest.mark.parametrize(("minutes", "seen"), [(-126, Absent), (-60, Adopted), (60, Adopted), (122, Absent)])
+async def test_a_task_that_repeats_our_reference_counts_though_our_clock_was_set(
+    minutes: float, seen: type
+) -> None:
     async with playing() as (ark, _):
         await ark.submit(JOB)
         found = await ark.candidates(
