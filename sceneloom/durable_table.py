@@ -12,7 +12,6 @@ from faust.stores import rocksdb
 from faust.stores.base import SerializedStore
 from faust.types import TP, EventT, StoreT
 from faust.types.tuples import FutureMessage, Message
-from yarl import URL
 
 from sceneloom.unreadable import RowUnreadable, UnreadableRows, told
 
@@ -68,8 +67,8 @@ class DurableTable(faust.Table):  # type: ignore[type-arg]  # faust.Table is not
             self.broken(f"rows of the table {self.name} could not be kept: {exc}", exc)
             raise
 
-    def _new_store_by_url(self, url: str | URL) -> StoreT[Any, Any]:
-        if URL(url).scheme == "rocksdb":
+    def _new_store_by_url(self, url: Any) -> StoreT[Any, Any]:
+        if str(url).startswith("rocksdb:"):
             kinds = {name: getattr(self, name) for name in _KINDS}
             return MendedStore(url, self.app, self, table_name=self.name, options=self.options, **kinds)
         return super()._new_store_by_url(url)
