@@ -17,6 +17,7 @@ from sceneloom.delivery import Delivery
 from sceneloom.runner.buying import Buying
 from sceneloom.runner.searching import Searching
 from tests.simulation import Outcome, Plan, faust_double, simulate
+from tests.simulation.kafka import HEARTBEAT_SECONDS
 from tests.simulation.plan import Trouble
 from tests.simulation.world import World
 
@@ -68,7 +69,10 @@ def killed(seed: int) -> Plan:
 def cut_off(seed: int) -> Plan:
     """Plan a worker that comes back when another has its partitions, and does not know it for a while."""
     return Plan(
-        seed=seed, workers=2, notice=2.5, troubles=(Trouble(thrown(seed).randrange(20, 110), "cut", 12.0),)
+        seed=seed,
+        workers=2,
+        notice=HEARTBEAT_SECONDS,
+        troubles=(Trouble(thrown(seed).randrange(20, 110), "cut", 12.0),),
     )
 
 
