@@ -34,6 +34,7 @@ class Table:
     """A table in memory, with a changelog and the recovery rule of the real one."""
 
     watch: Callable[[asyncio.Future[Any], str], None]
+    broken: Callable[[str, BaseException | None], None]
     version_of: Callable[[bytes], int] | None = None
     key_serializer: Any = None
     value_serializer: Any = None
@@ -171,7 +172,10 @@ class App:
         self.conf = SimpleNamespace(**settings)
         self.transport: Any = None
         self.tables = SimpleNamespace(
-            beacon=None, add=self._add_table, recovery=SimpleNamespace(active_offsets={})
+            beacon=None,
+            add=self._add_table,
+            recovery=SimpleNamespace(active_offsets={}),
+            changelog_topics=set[str](),
         )
         self.assignor = SimpleNamespace(assigned_actives=self._assigned)
         self.rebalancing = False
@@ -222,6 +226,7 @@ class App:
 
     def _add_table(self, table: Table) -> None:
         self._tables.append(table)
+        self.tables.changelog_topics.add(table.changelog_topic_name)
 
     # -- what delivery asks
 
@@ -250,6 +255,8 @@ class App:
 
     async def run(self) -> None:
         """Join the group, recover, and work until the process ends."""
+        for service in list(self.services):
+            await service.maybe_start()
         for channel, consume in self._agents:
             self.process.create_task(consume(channel))
         await self._take_part()
@@ -343,6 +350,6 @@ class App:
 class Transport:
     """What delivery expects of its transport."""
 
-    def __init__(self, app: App, acknowledgements: Any) -> None:
+    def __init__(self, app: App, acknowledgements: Any, notes: Any) -> None:
         self.acknowledgements = acknowledgements
         self.consumer = None

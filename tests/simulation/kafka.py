@@ -12,7 +12,7 @@ from sceneloom.topics import DEAD_LETTERS, partition_of
 from tests.simulation.clockwork import Clockwork, Process
 
 SESSION_SECONDS: Final = 10.0
-HEARTBEAT_SECONDS: Final = 2.5
+HEARTBEAT_SECONDS: Final = 1.0
 REBALANCE_SECONDS: Final = 30.0
 _SLOW_SECONDS: Final = 5.0
 REQUEST_SECONDS: Final = 60.0

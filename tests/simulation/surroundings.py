@@ -9,16 +9,17 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
+import faust
 import structlog
 from mode import Service
 
 import sceneloom.app
 import sceneloom.custody
 import sceneloom.delivery
+import sceneloom.watchdogs
 from sceneloom.assets.checks import check_audio, check_video
 from sceneloom.assets.download import download
 from sceneloom.workshop import makers
@@ -49,11 +50,15 @@ def surroundings(clockwork: Clockwork, seed: int) -> Iterator[None]:
         structlog.configure(processors=[_noting(clockwork)], cache_logger_on_first_use=False)
         stack.enter_context(_quiet(clockwork))
         for target, name, value in (
-            (sceneloom.app, "faust", SimpleNamespace(App=faust_double.App)),
-            (sceneloom.app, "signal", _Like(signal, signal=_remember_handler)),
+            (sceneloom.app, "faust", _Like(faust, App=faust_double.App)),
             (sceneloom.delivery, "DurableTable", faust_double.Table),
             (sceneloom.delivery, "SafeTransport", faust_double.Transport),
             (sceneloom.delivery, "time", clock),
+            (sceneloom.delivery, "boot_seconds", clock.monotonic),
+            (sceneloom.watchdogs, "signal", _Like(signal, signal=_remember_handler)),
+            (sceneloom.watchdogs, "monotonic", clock.monotonic),
+            (sceneloom.watchdogs, "asyncio", _Like(asyncio, sleep=_sleep_a_while)),
+            (sceneloom.watchdogs, "LoopWatch", _NoWatch),
             (sceneloom.delivery, "os", _Like(os, _exit=_exit)),
             (sceneloom.custody, "time", clock),
             (sceneloom.custody, "asyncio", _Like(asyncio, sleep=_sleep_long)),
@@ -81,6 +86,18 @@ def _in_thread(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 async def _sleep_long(seconds: float) -> None:
     await asyncio.sleep(_process().clockwork.between(seconds, seconds * faust_double.SLOWEST))
+
+
+async def _sleep_a_while(seconds: float) -> None:
+    """Wait for less than what would tell of a frozen process."""
+    await asyncio.sleep(max(seconds, 2.0))
+
+
+class _NoWatch(Service):
+    """In place of the watchdog that needs a thread: virtual time does not block."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
 
 
 async def _download(url: str, **options: Any) -> bytes:

@@ -18,6 +18,7 @@ from models.work import Decision, JobKind, Offer, Output
 from models.work import Question as Asked
 from sceneloom.accounts import Account
 from sceneloom.app import create_app
+from sceneloom.custody import Custody
 from sceneloom.outside import Outside, create_admission
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers.wire import open_client
@@ -147,7 +148,8 @@ class Worker:
     @property
     def custody(self) -> Any:
         """What watches the partitions, once the worker has begun to work."""
-        return next(iter(self.app.services), None) if self.app else None
+        services = self.app.services if self.app else ()
+        return next((service for service in services if isinstance(service, Custody)), None)
 
     def has(self, project_id: str) -> bool:
         """Tell whether this worker knows itself to be the owner of the project."""
