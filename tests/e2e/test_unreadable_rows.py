@@ -68,12 +68,12 @@ async def test_a_row_of_a_later_release_stops_the_worker_and_its_clip_is_not_bou
     first, second = known[b"p1/scene-001/clip"], known[b"p1/scene-002/clip"]
     await rewrite(stage, first, status="polished")
     await rewrite(stage, second)  # recovery must not only notice the last row
-    for told in ("offset ", "offset " if store == "memory" else "on disk since an earlier run"):
+    for _ in range(2):  # its supervisor starts it again, which must not get past the row either
         worker = stage.start_worker(**settings)
         assert await ended(worker) != 0
         stage.workers.clear()
         log = stage.log(stage.started - 1)
-        assert f"table jobs, key 'p1/scene-001/clip', partition {first.partition}, {told}" in log
+        assert f"table jobs, key 'p1/scene-001/clip', partition {first.partition}, offset " in log
         assert "status: Input should be 'queued'" in log
         assert "Start the release that wrote it" in log
 
