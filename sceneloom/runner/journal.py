@@ -9,7 +9,7 @@ import structlog
 from models.errors import ProviderFailure
 from models.identifiers import event_id
 from models.job import Job
-from models.job_events import JobEvent, JobFailed, JobPostponed
+from models.job_events import JobEvent, JobFailed, JobPostponed, JobStillRunning
 from models.policy import retry_delay
 from models.ports import Clock, Publisher
 
@@ -46,6 +46,8 @@ class Journal:
 
     async def tell(self, event: type[Any], job: Job, **facts: object) -> None:
         """Tell that *event* happened to *job*."""
+        if event is not JobStillRunning:
+            _log.info("job", type=event.__name__, project=job.project_id, job=job.job_id, attempt=job.attempt)
         message: JobEvent = event(
             event_id=event_id(
                 "job", job.job_id, job.attempt, job.postponed, event.__name__, facts.get("progress", "")
