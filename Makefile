@@ -35,7 +35,7 @@ live: $(READY)  ## Buy one asset of each kind: make live PROVIDER=name MAX_USD=0
 	@test -n "$(PROVIDER)" || { echo "name the account: make live PROVIDER=ark, with SCENELOOM_ARK_KEY set"; exit 2; }
 	@$(BIN)/python -m sceneloom.testing.live "$(PROVIDER)" --max-usd "$(MAX_USD)"
 
-MINUTES ?= 10
+fuzz: MINUTES ?= 10
 fuzz: $(READY)  ## Look for what nobody thought of: make fuzz MINUTES=10
 	@end=$$(( $$(date +%s) + 60 * $(MINUTES) )); while [ $$(date +%s) -lt $$end ]; do \
 	  SCENELOOM_FUZZ=long $(BIN)/python -m pytest -q -m fuzz --timeout=0 || exit 1; done
@@ -47,7 +47,7 @@ SEED ?= 1
 faults: $(READY)  ## Try every way to die: make faults SCENARIO=4 SEED=7 repeats one
 	$(BIN)/python -m tests.faults $(if $(SCENARIO),--scenario $(SCENARIO)) --seed $(SEED) $(if $(RUNS),--runs $(RUNS)) $(if $(UNPROTECTED),--unprotected)
 
-MINUTES ?= 30
+soak: MINUTES ?= 30
 soak: $(READY)  ## Kill workers at random for MINUTES=30, and judge again and again
 	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --seed $(SEED) $(if $(KILLS),--kills $(KILLS))
 

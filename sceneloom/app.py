@@ -1,5 +1,6 @@
 """The composition root: the only place where concrete meets concrete."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,7 @@ def _faust_settings(settings: Settings) -> dict[str, Any]:
         "table_standby_replicas": settings.standbys,
         "broker_commit_interval": settings.commit_seconds,
         "broker_session_timeout": settings.session_seconds,
+        "broker_request_timeout": max(30.0, settings.session_seconds),  # Faust refuses a shorter one
         # A member hears of a rebalance at its next heartbeat: all wait for the last of them.
         "broker_heartbeat_interval": min(1.0, settings.session_seconds / 4),
         "consumer_group_instance_id": settings.instance or None,
@@ -307,6 +309,20 @@ def _faust_settings(settings: Settings) -> dict[str, Any]:
         "topic_disable_leader": True,
         "web_enabled": False,
     }
+
+
+class _PromptWorker(faust.Worker):
+    """A worker that ends when its services have: Faust waits up to two seconds more, for nothing.
+
+    A restart under a fixed instance name keeps its partitions waiting for as long.
+    """
+
+    def _gather_all(self) -> None:
+        for task in asyncio.all_tasks(loop=self.loop):
+            task.cancel()
+
+    async def _sentinel_task(self) -> None:
+        await asyncio.sleep(0.05)  # for what was cancelled to close what it holds
 
 
 def run_worker(settings: Settings) -> int:
@@ -320,7 +336,7 @@ def run(app: faust.App, settings: Settings) -> int:
     """Run *app* in this process until it is told to stop; return its exit code."""
     configure_logging(settings)
     Path(app.conf.datadir).mkdir(parents=True, exist_ok=True)
-    worker = faust.Worker(
+    worker = _PromptWorker(
         app, loglevel=settings.log_level, redirect_stdouts=False, override_logging=False, quiet=True
     )
     worker.spinner = None  # it draws on terminals, and into log files too

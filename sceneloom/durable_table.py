@@ -12,7 +12,6 @@ from faust.stores import rocksdb
 from faust.stores.base import SerializedStore
 from faust.types import TP, EventT, StoreT
 from faust.types.tuples import FutureMessage, Message
-from yarl import URL
 
 from sceneloom.unreadable import RowUnreadable, UnreadableRows, told
 
@@ -49,7 +48,6 @@ class DurableTable(faust.Table):  # type: ignore[type-arg]  # faust.Table is not
     version_of: Callable[[bytes], int] | None = None
     recoveries: int = 0
     """How often rows were read from the changelog, which nobody wrote here."""
-    _versions: dict[bytes, int] | None = None
     _unreadable: UnreadableRows | None = None
 
     @property
@@ -62,43 +60,57 @@ class DurableTable(faust.Table):  # type: ignore[type-arg]  # faust.Table is not
     def apply_changelog_batch(self, batch: Iterable[EventT[Any]]) -> None:
         """Recover rows, but none that is older than one before it: a worker that woke too late wrote that."""
         try:
-            super().apply_changelog_batch([event for event in batch if self._is_wanted(event.message)])
+            seen: dict[bytes, int] = {}
+            super().apply_changelog_batch([event for event in batch if self._is_wanted(event.message, seen)])
         except Exception as exc:
             # Faust only logs it, and goes on with a table that lacks these rows.
             self.broken(f"rows of the table {self.name} could not be kept: {exc}", exc)
             raise
 
-    def _new_store_by_url(self, url: str | URL) -> StoreT[Any, Any]:
-        if URL(url).scheme == "rocksdb":
+    def _new_store_by_url(self, url: Any) -> StoreT[Any, Any]:
+        if str(url).startswith("rocksdb:"):
             kinds = {name: getattr(self, name) for name in _KINDS}
             return MendedStore(url, self.app, self, table_name=self.name, options=self.options, **kinds)
         return super()._new_store_by_url(url)
 
-    def _is_wanted(self, message: Message) -> bool:
-        if not self._is_newest(message):
+    def _is_wanted(self, message: Message, seen: dict[bytes, int]) -> bool:
+        if not self._is_newest(message, seen):
             return False
         # On the disk it takes the place of an older form, so that the next start finds it too.
         return self.unreadable.check(message) or self._keeps_bytes
 
-    def _is_newest(self, message: Message) -> bool:
+    def _is_newest(self, message: Message, seen: dict[bytes, int]) -> bool:
+        """Compare with the rows before it in the batch, and with the one in the table or its warm copy."""
         if self.version_of is None or message.key is None or message.value is None:
             return True
-        if self._versions is None:
-            self._versions = {}
-        try:
-            version = self.version_of(message.value)
-        except (ValueError, TypeError, KeyError):
+        version = self._version_in(message.value)
+        if version is None:
             return True  # it is damaged, which is told below
-        if version < self._versions.get(message.key, version):
+        before = seen.get(message.key)
+        if before is None:
+            before = self._stored_version(message)
+        if before is not None and version < before:
             place = message.topic, message.partition, message.offset
             _log.warning("%s[%d] offset %d is older than a row before it: left out", *place)
             return False
-        self._versions[message.key] = version
+        seen[message.key] = version
         return True
 
+    def _version_in(self, raw: bytes) -> int | None:
+        try:
+            return self.version_of(raw) if self.version_of is not None else None
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def _stored_version(self, message: Message) -> int | None:
+        store: Any = self.data
+        if self._keeps_bytes:
+            raw = store._db_for_partition(message.partition).get(message.key)  # noqa: SLF001 -- by partition, as rows arrive
+            return None if raw is None else self._version_in(raw)
+        return getattr(store.get(message.key), "version", None)
+
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
-        """Forget what only recovery needs; end the worker where an active partition has an unreadable row."""
-        self._versions = None
+        """End the worker where an active partition has an unreadable row."""
         self.recoveries += 1
         found = self.unreadable.among({tp.partition for tp in active_tps})
         if found:

@@ -24,6 +24,8 @@ _LOG_SECONDS: Final = 5.0
 """How long the last line may take to be written: whoever holds the loop may hold the log as well."""
 _LOOKS: Final = 6
 """How often the commits are looked at within the time that they may stand still."""
+_BACKLOG: Final = 10
+"""So much longer one partition may stand still while others of its topic move: they go in turn."""
 _ANSWER_SECONDS: Final = 10.0
 
 
@@ -145,27 +147,28 @@ class CommitWatch(Service):
 
     async def look(self) -> None:
         """Compare what the broker says with what it said before."""
-        standing = await self._ask()
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                standing = await self._standing() or {}
+        except Exception as error:  # noqa: BLE001 -- whatever kept the broker from answering, the worker may be well
+            _log.warning("watchdog: the broker did not say what is committed: %r", error)
+            standing = {}  # while it is away nobody can commit
         now = monotonic()
         self._since = {
             (tp, at.committed): self._since.get((tp, at.committed), now) for tp, at in standing.items()
         }
+        moved: dict[str, float] = {}
+        for (tp, _), since in self._since.items():
+            moved[tp.topic] = max(since, moved.get(tp.topic, since))
         for (tp, committed), since in self._since.items():
-            if now - since > self._patience:
+            stands_alone = now - moved[tp.topic] <= self._patience
+            if now - since > self._patience * (_BACKLOG if stands_alone else 1):
                 where = "nothing" if committed is None else f"offset {committed}"
                 await self._fail(
                     f"commits stand still on {tp.topic}[{tp.partition}]: {where} is committed, and was "
                     f"{now - since:.0f} s ago, though its messages go to offset {standing[tp].end}"
                 )
                 return
-
-    async def _ask(self) -> Mapping[TP, Standing]:
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                return await self._standing() or {}
-        except Exception as error:  # noqa: BLE001 -- whatever kept the broker from answering, the worker may be well
-            _log.warning("watchdog: the broker did not say what is committed: %r", error)
-            return {}
 
 
 def watch(app: faust.App, *, delivery: Delivery, loop_patience: float, commit_patience: float) -> None:

@@ -24,6 +24,18 @@ MEMORY_BYTES: Final = 2 * 1024**3
 CPU_SECONDS: Final = 600
 """How long it may compute: several times what 900 s of video at 1920x1080 take."""
 
+_TRIES: Final = 3
+_OF_THE_FILE: Final = frozenset(
+    {
+        signal.SIGXCPU,
+        signal.SIGSEGV,
+        signal.SIGABRT,
+        signal.SIGBUS,
+        signal.SIGILL,
+        signal.SIGFPE,
+    }
+)
+"""How a decoder ends that the file has broken; all else, such as being killed, may go well another time."""
 _GRACE_SECONDS: Final = 5
 """Between the signal that says why, and SIGKILL."""
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -42,6 +54,24 @@ async def confined(
 
     Cancelling ends the child. Raises BadMedia, also where the child did not survive the file.
     """
+    for _ in range(_TRIES):
+        code, told = await _child(source, check, memory=memory, seconds=seconds, options=options)
+        if code == 0 or -code in _OF_THE_FILE:
+            break  # else whatever ended the child says nothing of the file
+    if code == -signal.SIGXCPU:
+        raise BadMedia(f"this file takes more than {seconds} s to decode")
+    if code != 0:
+        raise BadMedia(f"this file broke its decoder (exit code {code})")
+    answer: dict[str, Any] = json.loads(told)
+    if "bad" in answer:
+        raise BadMedia(answer["bad"])
+    return answer
+
+
+async def _child(
+    source: bytes | Path, check: str, *, memory: int, seconds: int, options: Mapping[str, Any]
+) -> tuple[int, bytes]:
+    """Return the exit code of one child, and what it told."""
     with await asyncio.to_thread(_opened, source) as file:
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", __name__),
@@ -58,14 +88,7 @@ async def confined(
         if child.returncode is None:
             child.kill()
             await asyncio.shield(asyncio.ensure_future(child.communicate()))
-    if child.returncode == -signal.SIGXCPU:
-        raise BadMedia(f"this file takes more than {seconds} s to decode")
-    if child.returncode != 0:
-        raise BadMedia(f"this file broke its decoder (exit code {child.returncode})")
-    answer: dict[str, Any] = json.loads(told)
-    if "bad" in answer:
-        raise BadMedia(answer["bad"])
-    return answer
+    return int(child.returncode or 0), told
 
 
 def _environment() -> dict[str, str]:

@@ -123,7 +123,11 @@ def accept_loss(
     if as_json:
         console.say_json(losses)
     else:
-        console.say("accepted: workers can start" if losses else "no changelog has lost rows")
+        console.say(
+            "accepted: remove the folder tables/ of each worker, then they can start"
+            if losses
+            else "no changelog has lost rows"
+        )
 
 
 def _described(state: "TopicState") -> dict[str, Any]:

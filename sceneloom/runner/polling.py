@@ -1,6 +1,6 @@
 """Asking how tasks stand, and bringing home what they have made."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
@@ -40,12 +40,19 @@ class Polling:
         self._journal = journal
         self._clock = clock
         self._collects: dict[str, int] = {}
+        self._leapt_at: datetime | None = None
+
+    def leapt(self, now: datetime) -> None:
+        """Hear that the clock was set to *now*: every task has its whole time again."""
+        self._leapt_at = now
 
     def due_at(self, job: Job, submitted_at: datetime, now: datetime) -> datetime:
         """Return when to poll the task of *job* next."""
         schedule, jitter = self._workshop.poll_schedule(job), share_of(job.job_id)
         due = next_poll(submitted_at, now, schedule, jitter=jitter)
-        return due or slow_poll(submitted_at, now, schedule, jitter=jitter)
+        due = due or slow_poll(submitted_at, now, schedule, jitter=jitter)
+        # A clock that was set back makes a task one of the future; it is looked at all the same.
+        return min(due, now + timedelta(seconds=max(schedule)))
 
     def forget(self, job_id: str) -> None:
         """Forget the job."""
@@ -66,7 +73,7 @@ class Polling:
             _log.warning("runner.poll_failed", job=job.job_id, error=repr(error))
         if self._journal.is_over(job):
             return Step(job)
-        if now >= submitted_at + self._workshop.deadline(job):
+        if now >= max(submitted_at, self._leapt_at or submitted_at) + self._workshop.deadline(job):
             await self._time_out(job)
             return Step(job)
         schedule, jitter = self._workshop.poll_schedule(job), share_of(job.job_id)

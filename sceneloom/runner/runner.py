@@ -35,6 +35,9 @@ PAYING_SECONDS: Final = 150.0
 AGAIN_SECONDS: Final = 5.0
 """When a job is tried again whose step failed by no fault of its provider, as when the store is away."""
 
+LEAP_SECONDS: Final = 10.0
+"""A difference between the clock and the time that has passed, from which on somebody has set the clock."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -68,9 +71,11 @@ class JobRunner(Service):
         super().__init__()
         self._workshop = workshop
         self._clock = clock
+        self._steady = steady
         self._jobs: dict[str, Job] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
+        self._seen: tuple[float, datetime] | None = None
         self._hints = Hints()
         self.agenda: Final = Agenda()
         self._journal = Journal(publisher=publisher, clock=clock)
@@ -166,12 +171,31 @@ class JobRunner(Service):
     @Service.task
     async def _run(self) -> None:
         while not self.should_stop:
+            self._mind_the_clock()
             wait = self.start_due()
             self._wake.clear()
             try:
                 await asyncio.wait_for(self._wake.wait(), timeout=wait)
             except TimeoutError:
                 continue
+
+    def _mind_the_clock(self) -> None:
+        """See whether somebody has set the clock, which times of jobs are told by.
+
+        Set forwards, nothing has had its time yet by which it is given up; set backwards, nothing waits for
+        the old time to come again.
+        """
+        steady, now = self._steady(), self._clock.now()
+        before = self._seen or (steady, now)
+        leap = (now - before[1]).total_seconds() - (steady - before[0])
+        self._seen = steady, now
+        if abs(leap) < LEAP_SECONDS:
+            return
+        _log.warning("runner.clock_was_set", seconds=round(leap))
+        self._polling.leapt(now)
+        for name, job in self._jobs.items():
+            if name not in self._working:
+                self._put(job)
 
     async def on_stop(self) -> None:
         """Let calls that may cost money come to their end; the others are given up for the next worker."""

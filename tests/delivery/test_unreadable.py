@@ -125,3 +125,17 @@ async def test_an_unreadable_row_on_the_disk_is_named_when_it_is_looked_at(tmp_p
         table.get(b"p1")
     with pytest.raises(RowUnreadable, match="table rows, key 'p1', partition 0, on disk since"):
         table.values()
+
+
+async def test_a_row_that_a_woken_worker_wrote_is_left_out_by_a_warm_copy_too(tmp_path: Any) -> None:
+    rig = Rig()
+    rig.app.conf.datadir = tmp_path
+    rig.app.conf.store = URL("rocksdb://")
+    table = table_of(rig)
+    rig.app.assignor.assigned_actives = lambda: {TP(table.changelog_topic_name, 0)}  # type: ignore[method-assign]
+    table.apply_changelog_batch([event(BETTER, 4)])
+    assert await recovered(table, 0)
+
+    table.apply_changelog_batch([event(GOOD, 5)])  # the next recovery reads on from there
+
+    assert table.get(b"p1") == {"version": 3}

@@ -15,7 +15,6 @@ from models.values import Value
 from sceneloom import app
 from sceneloom.callbacks import Call
 from sceneloom.changelog_notes import ChangelogNotes
-from sceneloom.clock import SystemClock
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
 from sceneloom.durable_table import MendedStore
@@ -23,6 +22,7 @@ from sceneloom.runner import JobRunner
 from sceneloom.runner.agenda import Step
 from sceneloom.runner.buying import Buying
 from sceneloom.runner.searching import Searching
+from sceneloom.watchdogs import LoopWatch
 from sceneloom.workshop.pace import Pace
 from sceneloom.workshop.workshop import Workshop
 from tables.projects import ProjectTable
@@ -54,6 +54,7 @@ def _no_fence() -> None:
     """Let a worker that has overslept go on, with all that it believes to own."""
     _replace(Delivery, "ensure_alive", _nothing)
     _replace(Delivery, "end_if_overslept", lambda _self: None)
+    _replace(LoopWatch, "has_hung", lambda _self, _now: False)
     _replace(Custody, "owns", lambda _self, _key: True)
 
 
@@ -118,9 +119,9 @@ def _no_letters() -> None:
     _replace(Delivery, "dead_letter", _nothing)
 
 
-def _bare_clock() -> None:
-    """Believe the wall clock, whatever it says."""
-    _replace(SystemClock, "now", lambda self: self._wall())
+def _no_leaps() -> None:
+    """Believe the clock, whoever has set it."""
+    _replace(JobRunner, "_mind_the_clock", lambda _self: None)
 
 
 def _no_rollback() -> None:
@@ -172,7 +173,7 @@ PROTECTIONS: Final[Mapping[str, Callable[[], None]]] = MappingProxyType(
         "cancelled jobs are wound up": _no_winding_up,
         "projects that ended are remembered": _forget_what_ended,
         "what cannot be read is a dead letter": _no_letters,
-        "a clock that follows slowly": _bare_clock,
+        "a clock that was set is noticed": _no_leaps,
         "fields of newer releases are ignored": _no_rollback,
         "webhooks must be proven": _believe_callers,
         "damaged tables are read anew": _no_mending,

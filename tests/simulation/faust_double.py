@@ -39,7 +39,8 @@ class Table:
     key_serializer: Any = None
     value_serializer: Any = None
     _is_newest: Any = DurableTable._is_newest
-    """The rule of the real table."""
+    _version_in: Any = DurableTable._version_in
+    """The rules of the real table."""
 
     def __init__(self, app: "App", *, name: str, partitions: int, beacon: Any, **options: Any) -> None:
         del partitions, beacon, options
@@ -47,7 +48,9 @@ class Table:
         self.recoveries = 0
         self._app = app
         self._rows: dict[bytes, Any] = {}
-        self._versions: dict[bytes, int] | None = None
+
+    def _stored_version(self, record: Any) -> int | None:
+        return getattr(self._rows.get(record.key), "version", None)
 
     def get(self, key: bytes) -> Any:
         return self._rows.get(key)
@@ -74,11 +77,10 @@ class Table:
                 await self._app.pause(0.001, 0.05)
                 for record in records[start : start + _BATCH]:
                     self._app.producer.heard.add((record.topic, record.partition, record.offset))
-                    if self._is_newest(cast("Any", record)):
+                    if self._is_newest(record, {}):
                         self._rows[record.key or b""] = self.value_serializer.loads(record.value)
 
     def end_recovery(self) -> None:
-        self._versions = None
         self.recoveries += 1
 
 

@@ -21,8 +21,15 @@ from tests.stored.variants import variants
 
 ADVICE = f"what is stored has changed: run `python -m tests.stored --write {NEXT}`, and read the difference"
 
+
+def _named(part: Place | str) -> str:
+    return part if isinstance(part, str) else part.name
+
+
 stored = pytest.mark.parametrize(
-    ("release", "place"), [(release, place) for release in releases() for place in PLACES.values()], ids=str
+    ("release", "place"),
+    [(release, place) for release in releases() for place in PLACES.values()],
+    ids=_named,
 )
 everywhere = pytest.mark.parametrize("place", PLACES.values(), ids=lambda place: place.name)
 
