@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo story test fuzz live compose-test faults soak bench check format docs release dashboards clean lock
+.PHONY: help setup demo story test fuzz live compose-test faults soak bench bench-failover check format docs release dashboards clean lock
 
 help:  ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 21
@@ -53,6 +53,9 @@ soak: $(READY)  ## Kill workers at random for MINUTES=30, and judge again and ag
 
 bench: $(READY)  ## Measure a worker with 50 000 jobs in flight; three minutes
 	$(BIN)/python -m benchmarks
+
+bench-failover: $(READY)  ## Kill and restart one of two workers with 2 000 open projects; a quarter of an hour
+	$(BIN)/python -m benchmarks.failover
 
 check: $(READY)  ## Lint, types, import walls, dependencies, docs
 	$(BIN)/ruff check .
