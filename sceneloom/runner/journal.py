@@ -46,8 +46,6 @@ class Journal:
 
     async def tell(self, event: type[Any], job: Job, **facts: object) -> None:
         """Tell that *event* happened to *job*."""
-        if event is not JobStillRunning:
-            _log.info("job", type=event.__name__, project=job.project_id, job=job.job_id, attempt=job.attempt)
         message: JobEvent = event(
             event_id=event_id(
                 "job", job.job_id, job.attempt, job.postponed, event.__name__, facts.get("progress", "")
@@ -60,6 +58,8 @@ class Journal:
             occurred_at=self._clock.now(),
             **facts,
         )
+        if not isinstance(message, JobStillRunning):
+            _log.info("job", type=message.type, project=job.project_id, job=job.job_id, attempt=job.attempt)
         await self._publisher.publish(message)
 
     async def end(self, event: type[Any], job: Job, **facts: object) -> None:
