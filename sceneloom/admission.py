@@ -106,10 +106,12 @@ class Admission:
         """Say what comes nearest, and its price where it has one."""
         if not isinstance(misfit.nearest, ClipRequest):
             return ""
-        nearest_one = f"; the nearest is {misfit.nearest.duration_seconds:g}"
+        near = misfit.nearest
+        what = near.aspect_ratio if misfit.field == "aspect_ratio" else f"{near.duration_seconds:g}"
+        nearest_one = f"; the nearest is {what}"
         if self._offers is None:
             return nearest_one
-        offer = self._offers.offer_for(want.model_copy(update={"request": misfit.nearest}))
+        offer = self._offers.offer_for(want.model_copy(update={"request": near}))
         return f"{nearest_one}, for ${offer.cost_usd:.2f}" if offer.cost_usd else nearest_one
 
     def _price_faults(self, draft: Draft) -> Iterator[Fault]:

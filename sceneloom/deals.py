@@ -79,7 +79,9 @@ def deals(settings: Settings, today: date) -> Iterator[Deal]:
             if known.is_retired(today):
                 told = f"{model} is not served any more since {known.retires_on}; use {known.replaced_by}"
                 if _chosen_model(account, kind, service) or usual_provider(settings, kind) == name:
-                    raise ProviderMisset(f"{_variable(name)}_MODEL: {told}")
+                    own = f"{kind}_model"
+                    is_own = bool(getattr(account, own, "")) or _needs_own_model(service, kind)
+                    raise ProviderMisset(f"{_variable(name)}_{own.upper() if is_own else 'MODEL'}: {told}")
                 _log.warning("deals.model_retired", provider=name, kind=kind, told=told)
                 continue
             yield _deal(name, account, service, model, known)

@@ -239,7 +239,7 @@ def test_a_length_that_the_model_does_not_make_is_told_with_the_nearest_and_its_
 def test_a_ratio_that_the_model_does_not_make_is_told_once_for_all_scenes() -> None:
     scenes = [{"prompt": "waves", "visual": "clip"}] * 3
     assert paid_faults(providers={"clip": "runway"}, scenes=scenes, aspect_ratio="1:1") == {
-        "aspect_ratio": "aspect_ratio is 1:1; gen4.5 makes 16:9 or 9:16"
+        "aspect_ratio": "aspect_ratio is 1:1; gen4.5 makes 16:9 or 9:16; the nearest is 16:9, for $0.60"
     }
     framed = [{"prompt": "waves", "visual": "clip", "picture": "https://x.example/a.png"}]
     assert paid_faults(providers={"clip": "runway"}, scenes=framed, aspect_ratio="1:1") == {}

@@ -96,7 +96,7 @@ def test_a_service_that_was_shut_down_names_what_to_use() -> None:
 def test_a_retired_model_that_was_chosen_is_refused_with_its_replacement() -> None:
     openai = Account(key=KEY, image_model="gpt-image-1")
     assert refusal(openai=openai) == (
-        "SCENELOOM_OPENAI_MODEL: gpt-image-1 is not served any more since 2026-10-23; use gpt-image-2"
+        "SCENELOOM_OPENAI_IMAGE_MODEL: gpt-image-1 is not served any more since 2026-10-23; use gpt-image-2"
     )
     before = deals(settings(openai=Account(key=KEY, image_model="gpt-image-1-mini", image_usd=0)), TODAY)
     assert [deal.model for deal in before] == ["gpt-image-1-mini", "gpt-4o-mini-tts"]

@@ -54,10 +54,11 @@ async def confined(
 
     Cancelling ends the child. Raises BadMedia, also where the child did not survive the file.
     """
-    for _ in range(_TRIES):
+    left, code, told = _TRIES, -1, b""
+    # Whatever else ends the child, such as being killed, says nothing of the file.
+    while left and code != 0 and -code not in _OF_THE_FILE:
+        left -= 1
         code, told = await _child(source, check, memory=memory, seconds=seconds, options=options)
-        if code == 0 or -code in _OF_THE_FILE:
-            break  # else whatever ended the child says nothing of the file
     if code == -signal.SIGXCPU:
         raise BadMedia(f"this file takes more than {seconds} s to decode")
     if code != 0:

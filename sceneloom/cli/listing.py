@@ -42,8 +42,8 @@ def projects(
 ) -> None:
     """List the projects, the newest first.
 
-    The age counts from the request, `changed` from the last change. With --json it is one list of
-    snapshots, as `status --json` shows them.
+    The age counts from when a worker took the request up, `changed` from the last change. With --json it is
+    one list of snapshots, as `status --json` shows them.
 
     \b
     Examples:

@@ -83,6 +83,11 @@ class Buying:
             written.set()
         return written is not None
 
+    def release(self) -> None:
+        """Let no call wait for its announcement any more: it may be written by another worker, or never."""
+        for written in self._written.values():
+            written.set()
+
     def has_called(self, job: Job) -> bool:
         """Tell whether this worker has made the announced call: then its answer is on its way."""
         return self._called.get(job.job_id) == call_of(job)

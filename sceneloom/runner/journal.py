@@ -9,7 +9,8 @@ import structlog
 from models.errors import ProviderFailure
 from models.identifiers import event_id
 from models.job import Job
-from models.job_events import JobEvent, JobFailed, JobPostponed
+from models.job_events import JobEvent, JobFailed, JobPostponed, JobStillRunning
+from models.lifecycle import SubmitState
 from models.policy import retry_delay
 from models.ports import Clock, Publisher
 
@@ -24,17 +25,24 @@ def call_of(job: Job) -> Call:
     return job.job_id, job.attempt, job.postponed
 
 
+def _known(job: Job) -> tuple[Call, bool]:
+    return call_of(job), job.submit is SubmitState.ACCEPTED
+
+
 class Journal:
     """Tells what is learned of jobs, and remembers which calls are over, until their rows say so."""
 
     def __init__(self, *, publisher: Publisher, clock: Clock) -> None:
         self._publisher = publisher
         self._clock = clock
-        self._over: dict[str, Call] = {}
+        self._over: dict[str, tuple[Call, bool]] = {}
 
     def is_over(self, job: Job) -> bool:
-        """Tell whether the last of this call was told already, and its row only does not know it yet."""
-        return bool(self._over) and self._over.get(job.job_id) == call_of(job)
+        """Tell whether the last of this call was told already, and its row only does not know it yet.
+
+        Where the row says meanwhile that the call was accepted, an end told without knowing that is none.
+        """
+        return bool(self._over) and self._over.get(job.job_id) == _known(job)
 
     def forget(self, job_id: str) -> None:
         """Forget the job."""
@@ -58,11 +66,13 @@ class Journal:
             occurred_at=self._clock.now(),
             **facts,
         )
+        if not isinstance(message, JobStillRunning):
+            _log.info("job", type=message.type, project=job.project_id, job=job.job_id, attempt=job.attempt)
         await self._publisher.publish(message)
 
     async def end(self, event: type[Any], job: Job, **facts: object) -> None:
         """Tell the last of one call: nothing more is done about it, however late the row follows."""
-        self._over[job.job_id] = call_of(job)
+        self._over[job.job_id] = _known(job)
         await self.tell(event, job, **facts)
 
     async def fail(self, job: Job, failure: ProviderFailure, *, may_call_again: bool) -> None:

@@ -142,6 +142,7 @@ class JobRunner(Service):
                 self._hints.forget(job.job_id)
         # Announcements stay known: they are ours, and not acted on yet, whoever had the partition meanwhile.
         self._jobs.clear()
+        self.buying.release()
         for memory in (self.agenda, self._journal, self._searching):
             memory.clear()
 

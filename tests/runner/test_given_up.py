@@ -123,3 +123,15 @@ async def test_a_call_that_another_worker_announced_and_made_meanwhile_is_not_ma
 
     assert here.maker.calls == []
     assert here.told() == [SubmitIntended, SubmitOutcomeUnknown]
+
+
+async def test_a_call_whose_announcement_another_worker_wrote_does_not_keep_its_place_for_ever() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    await bench.announced(a_clip())
+    assert bench.runner.in_work == 1
+
+    bench.runner.release()  # the partition goes, and comes back before anybody has looked
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+    assert bench.runner.in_work == 0

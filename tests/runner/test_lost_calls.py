@@ -195,3 +195,38 @@ async def test_a_search_that_ends_after_its_partition_went_away_says_nothing() -
 
     assert new.told()[0] is JobSubmitted
     assert old.told() == []
+
+
+async def test_a_search_that_ends_too_late_does_not_keep_anybody_from_polling_the_task_that_was_found() -> (
+    None
+):
+    bench = Bench(Tasks(), repeatable=False)
+    row = a_clip(status=JobStatus.RUNNING, submit=SubmitState.UNKNOWN, intended_at=START, unclear_at=START)
+    listing = asyncio.Event()
+
+    async def slow() -> Absent:
+        await listing.wait()
+        return Absent()
+
+    bench.maker.answers = [slow, "polled"]
+    bench.clock.advance(300)
+    bench.runner.take(row)
+    bench.runner.start_due()
+    await asyncio.sleep(0)
+    listing.set()
+    await bench.run()
+    assert bench.told() == [JobPostponed], "told of a row that says by now that the task is there"
+
+    found = row.model_copy(
+        update={
+            "submit": SubmitState.ACCEPTED,
+            "provider_task_id": "task-7",
+            "submitted_at": bench.clock.now(),
+            "version": row.version + 1,
+        }
+    )
+    bench.runner.take(found)
+    bench.clock.advance(30)
+    await bench.run()
+
+    assert bench.maker.calls[-1] == "poll"

@@ -307,7 +307,7 @@ class App:
         self.in_recovery = False
         self._is_flowing = True
         self.clockwork.note("works", self.process.name, sorted(active))
-        self._wake()
+        self.wake()
 
     def _hear_of(self, record: Record) -> None:
         for channel in self._channels:
@@ -315,7 +315,8 @@ class App:
                 seconds = self.clockwork.between(*_FETCH) + self.link.away_for()
                 self.clockwork.later(seconds, channel.news.set, self.process)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Have the streams look for messages."""
         for channel in self._channels:
             channel.news.set()
 

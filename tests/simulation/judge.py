@@ -194,7 +194,13 @@ def _recovered(world: "World", projects: dict[str, Project]) -> Iterator[str]:
     """I5: where nobody but our own side had trouble, and nobody gave up, the film is there."""
     plan = world.plan
     ours = {"crash", "freeze", "cut", "shuffle", "store", "duplicate", "stop"}
-    if plan.meanness or plan.narrated or {trouble.kind for trouble in plan.troubles} - ours:
+    # Several lost tasks that all look alike are for a person, who may not answer.
+    if (
+        plan.meanness
+        or plan.narrated
+        or not plan.echoes
+        or {trouble.kind for trouble in plan.troubles} - ours
+    ):
         return
     for project_id, project in projects.items():
         if project.state is not ProjectState.COMPLETED:

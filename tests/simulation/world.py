@@ -305,6 +305,7 @@ class World:
     def _cut(self, worker: Worker, seconds: float) -> None:
         assert worker.app is not None
         worker.link.cut(seconds)
+        self.clockwork.later(seconds, worker.app.wake, worker.process)
         self.group.miss(worker.app)
         self.group.heard_again(worker.app)
 

@@ -91,6 +91,9 @@ func follow(ctx context.Context, broker, topic, group, until string) (bool, erro
 func tell(headers map[string]string, value []byte) (bool, error) {
 	var event Event
 	if err := json.Unmarshal(value, &event); err != nil {
+		if headers["ce_type"] == "" {
+			return false, nil // no event of ours, whoever put it there
+		}
 		return false, fmt.Errorf("event %s: %w", headers["ce_id"], err)
 	}
 	project := headers["ce_subject"]

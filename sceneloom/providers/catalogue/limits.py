@@ -1,5 +1,6 @@
 """Tells what of a request a model cannot do, before any money is spent."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -43,7 +44,8 @@ def _clip(model: Model, clip: ClipRequest) -> Iterator[Misfit]:
     ratios = (model.ratios_with_picture if has_picture else ()) or model.ratios
     if ratios and clip.aspect_ratio not in ratios:
         text = f"is {clip.aspect_ratio}; {model.name} makes {either(ratios)}"
-        yield Misfit("aspect_ratio", "unsupported", text)
+        near = min(ratios, key=lambda ratio: abs(math.log(_wide(ratio) / _wide(clip.aspect_ratio))))
+        yield Misfit("aspect_ratio", "unsupported", text, clip.model_copy(update={"aspect_ratio": near}))
     lengths = (model.seconds_with_picture if has_picture else ()) or model.seconds
     if lengths and clip.duration_seconds not in lengths:
         # Of two that are as near, the longer one holds all that was asked for.
@@ -51,6 +53,12 @@ def _clip(model: Model, clip: ClipRequest) -> Iterator[Misfit]:
         text = f"is {clip.duration_seconds:g}; {model.name} makes {spans(lengths)} seconds"
         fitting = clip.model_copy(update={"duration_seconds": float(nearest)})
         yield Misfit("duration_seconds", "unsupported", text, fitting)
+
+
+def _wide(ratio: str) -> float:
+    """Return width by height; a word such as `adaptive` is near to nothing."""
+    width, _, height = ratio.partition(":")
+    return float(width) / float(height) if height else 1e9
 
 
 def _too_long(model: Model, field: str, text: str) -> Iterator[Misfit]:
