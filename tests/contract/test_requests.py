@@ -212,7 +212,7 @@ def nearly_commands(draw: st.DrawFn) -> dict[str, Any]:
         if draw(st.booleans()):
             holder.pop(name, None)
         else:
-            holder[name] = draw(_values)
+            holder[name] = copy.deepcopy(draw(_values))  # what is drawn may be shared with other cases
     return raw
 
 

@@ -177,7 +177,8 @@ async def test_a_killed_worker_loses_nothing_and_makes_nothing_twice(stage: Stag
     assert stored
     assert {job: made[job] for job in stored} == dict.fromkeys(stored, 1)
     assert done.receipt.bought == 13
-    assert len(stored) <= done.receipt.reused < 13
+    # What was told and not yet written when it was killed is kept all the same, and only not counted so.
+    assert 0 < done.receipt.reused < 13
     types = [header(event, "ce_type") for event in await stage.records(PROJECT_EVENTS)]
     assert "ProjectResumed" in types
     assert "ProjectCompleted" in types
