@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import imageio_ffmpeg
 import pytest
@@ -20,6 +21,7 @@ from PIL import Image
 
 from models.errors import BadMedia, ProviderFailure
 from models.shapes import Size
+from sceneloom.assets import confined as confinement
 from sceneloom.assets.checks import check_audio, check_image, check_video, check_video_async
 from sceneloom.assets.confined import confined
 from sceneloom.providers.media import fitted
@@ -207,6 +209,29 @@ async def test_a_decoder_that_needs_too_much_memory_fails_alone(clip: bytes) -> 
 async def test_a_decoder_that_never_ends_is_ended(long_clip: bytes) -> None:
     with pytest.raises(BadMedia, match="takes more than 1 s to decode"):
         await confined("check_video", long_clip, {"longest_seconds": 900.0}, seconds=1)
+
+
+@pytest.mark.parametrize(("code", "children"), [(-signal.SIGKILL, 3), (1, 3), (-signal.SIGSEGV, 1)])
+async def test_only_a_decoder_that_the_file_has_broken_is_not_tried_again(
+    clip: bytes, monkeypatch: pytest.MonkeyPatch, code: int, children: int
+) -> None:
+    ends = [(code, b"")] * 2
+    started = 0
+    decode = confinement._child
+
+    async def child(*args: Any, **options: Any) -> tuple[int, bytes]:
+        nonlocal started
+        started += 1
+        return ends.pop() if ends else await decode(*args, **options)
+
+    monkeypatch.setattr(confinement, "_child", child)
+
+    if children == 1:
+        with pytest.raises(BadMedia, match="broke its decoder"):
+            await check_video_async(clip)
+    else:
+        assert (await check_video_async(clip)).frames == 10
+    assert started == children
 
 
 def children_of(pid: int) -> list[int]:
