@@ -79,6 +79,7 @@ def decode_sound(file: BinaryIO, media_type: str, longest: float) -> Sound:
         if not container.streams.audio:
             raise BadMedia("this file holds no sound")
         stream = container.streams.audio[0]
+        _require_named(stream.codec_context.name, media_type)
         rate, channels = stream.codec_context.sample_rate, stream.codec_context.channels
         if rate not in _RATES or not 1 <= channels <= _CHANNELS:
             raise BadMedia(f"this sound has {rate} Hz and {channels} channels: no voice or music has that")
@@ -151,6 +152,13 @@ def _container(file: BinaryIO, media_type: str) -> Iterator[InputContainer]:
         raise BadMedia(
             f"this {media_type} file is cut off or damaged, or too large to decode: {exc}"
         ) from exc
+
+
+def _require_named(codec: str, media_type: str) -> None:
+    """Refuse a decoder that is not on the list; a WAV, which is read beside our keys, needs none at all."""
+    is_plain = codec.startswith("pcm_")
+    if codec not in _SOUND_CODECS.split(",") or (media_type == "audio/wav" and not is_plain):
+        raise BadMedia(f"this sound is {codec}, which no provider sends as {media_type}")
 
 
 def _limit(stream: VideoStream) -> None:

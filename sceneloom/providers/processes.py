@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
+_SECRETIVE: Final = ("SCENELOOM_", "AWS_", "AZURE_", "GOOGLE_", "OTEL_")
+"""What begins so may hold a key, and no child of ours reads it."""
+
 # Runs before the program itself, so that nothing of ours executes between fork and exec (a threaded
 # parent must not). The kernel keeps the setting across exec.
 _LEASH: Final = """
@@ -41,8 +44,9 @@ def python_module(module: str) -> list[str]:
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment of our Python children: they find this project, and no network."""
-    return os.environ | {
+    """Return the environment of our Python children: they find this project, no network, no keys."""
+    harmless = {name: value for name, value in os.environ.items() if not name.startswith(_SECRETIVE)}
+    return harmless | {
         "PYTHONPATH": str(_ROOT),
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",

