@@ -8,7 +8,9 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pydantic import SecretStr
@@ -23,8 +25,11 @@ from sceneloom.testing.contract import Case, cases
 
 PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text("utf-8")
 ADAPTER, CONTRACT = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-NAMES: dict[str, Any] = {"__name__": "acme_sceneloom"}
-exec(ADAPTER + CONTRACT, NAMES)  # noqa: S102 -- our own page
+_PACKAGE = ModuleType("acme_sceneloom")
+NAMES: dict[str, Any] = vars(_PACKAGE)
+exec(ADAPTER, NAMES)  # noqa: S102 -- our own page
+with patch.dict(sys.modules, {_PACKAGE.__name__: _PACKAGE}):
+    exec(CONTRACT, NAMES)  # noqa: S102 -- as above
 
 
 @pytest.fixture

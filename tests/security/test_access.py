@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from pydantic import ValidationError
 
 from sceneloom.app import create_app
@@ -175,7 +176,7 @@ def test_the_password_is_in_no_print_of_the_settings_and_their_faults() -> None:
 
 
 def test_a_broker_that_is_away_does_not_flood_the_log(capsys: pytest.CaptureFixture[str]) -> None:
-    before = logging.root.handlers[:], logging.root.level
+    before, structured = (logging.root.handlers[:], logging.root.level), structlog.get_config()
     try:
         configure_logging(Settings(_env_file=None))
         for node in (1, 1, 1, 2, 1):
@@ -183,6 +184,7 @@ def test_a_broker_that_is_away_does_not_flood_the_log(capsys: pytest.CaptureFixt
             logging.getLogger("sceneloom").error("ours")
     finally:
         logging.root.handlers[:], logging.root.level = before
+        structlog.configure(**structured)  # else loggers of later tests are kept as they are set up here
     told = capsys.readouterr().err
     assert [told.count(f"node with id {node}") for node in (1, 2)] == [1, 1]
     assert told.count("ours") == 5
