@@ -3,11 +3,27 @@
 from collections.abc import Collection, Mapping
 from time import monotonic
 
-from aiokafka.errors import CommitFailedError
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import CommitFailedError, KafkaError, NoError, for_code
+from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 from faust.transport.consumer import ensure_TP
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+
+
+async def confirms(consumer: AIOKafkaConsumer) -> bool:
+    """Ask the broker whether *consumer* has its partitions by right, and none are dealt anew.
+
+    From a yes on nobody else gets them for as long as a session lasts. It is a heartbeat out of turn.
+    """
+    coordinator = consumer._coordinator  # noqa: SLF001 -- no public method beats, or tells who we are
+    beat = HeartbeatRequest(coordinator.group_id, coordinator.generation, coordinator.member_id)
+    try:
+        answer = await coordinator._send_req(beat)  # noqa: SLF001 -- as above
+    except KafkaError:
+        return False
+    return for_code(answer.error_code) is NoError
 
 
 class SafeConsumerThread(driver.AIOKafkaConsumerThread):
@@ -36,6 +52,10 @@ class SafeConsumerThread(driver.AIOKafkaConsumerThread):
             await self.crash(exc)
             return False
         return True
+
+    async def is_member(self) -> bool:
+        """Ask the broker whether our partitions still are ours."""
+        return await self.call_thread(confirms, self._ensure_consumer())  # type: ignore[no-any-return]
 
     async def commits(self, tps: Collection[TP]) -> Mapping[TP, OffsetAndMetadata]:
         """Return what the broker has as committed for *tps*; those without a commit are left out.

@@ -211,6 +211,11 @@ class Delivery:
         """How often offsets were committed since the start."""
         return self._transport.consumer.commits if self._transport.consumer else 0
 
+    async def is_member(self) -> bool:
+        """Ask the broker whether our partitions still are ours; no where it does not answer."""
+        consumer = self._transport.consumer
+        return consumer is not None and await consumer.is_member()
+
     async def standing(self) -> Mapping[TP, Standing] | None:
         """Return how the broker sees the partitions that have uncommitted messages.
 

@@ -98,6 +98,10 @@ class SafeConsumer(driver.Consumer):
             max(0, last + 1 - (self._committed_offset[tp] or 0)) for tp, last in self._handed_out.items()
         )
 
+    async def is_member(self) -> bool:
+        """Ask the broker whether our partitions still are ours."""
+        return await self._broker.is_member()
+
     async def standing(self) -> dict[TP, Standing]:
         """Return how the broker sees those of our partitions that have messages beyond what is committed.
 

@@ -34,6 +34,9 @@ PROGRESS_SECONDS: Final = 0.5
 LOST_SECONDS: Final = 1.0
 """How often a call that waits for its announcement looks whether the job is still ours."""
 
+UNCONFIRMED_SECONDS: Final = 0.5
+"""How long a call waits to ask again where the broker does not confirm that its partition is ours."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -50,6 +53,7 @@ class Buying:
         journal: Journal,
         clock: Clock,
         durable: Callable[[], Awaitable[None]],
+        is_member: Callable[[], Awaitable[bool]],
         owns: Callable[[str], bool],
         latest: Callable[[str], Job | None],
         in_background: Callable[[Coroutine[Any, Any, None]], Any],
@@ -58,6 +62,7 @@ class Buying:
         self._journal = journal
         self._clock = clock
         self._durable = durable
+        self._is_member = is_member
         self._owns = owns
         self._latest = latest
         self._in_background = in_background
@@ -178,7 +183,7 @@ class Buying:
         self._intended.discard(call_of(job))
         self._called[job.job_id] = call_of(job)
         self._paying.add(job.job_id)
-        MAY_BUY.set(lambda: self._owns(job.project_id))
+        MAY_BUY.set(lambda: self._may_buy(job))
         try:
             await self._guarded(
                 job, self._submit(job) if self._workshop.is_task(job) else self._make(job, known)
@@ -193,6 +198,17 @@ class Buying:
         finally:
             self._paying.discard(job.job_id)
         return True
+
+    async def _may_buy(self, job: Job) -> bool:
+        """Return yes once the broker confirms that the job is ours, no where we know that it is not.
+
+        A worker that was cut off or frozen may be replaced already, and hears of that at its next heartbeat.
+        """
+        while self._owns(job.project_id):
+            if await self._is_member():
+                return self._owns(job.project_id)
+            await asyncio.sleep(UNCONFIRMED_SECONDS)
+        return False
 
     async def _submit(self, job: Job) -> None:
         with self._learning(job):

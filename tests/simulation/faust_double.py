@@ -348,9 +348,32 @@ class App:
         return self.link.is_up and self.group.commit(self, generation, offsets)
 
 
+class _Consumer:
+    """What delivery asks of the consumer that is not Faust's."""
+
+    uncommitted = 0
+    commits = 0
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def is_member(self) -> bool:
+        """Ask the group, once it can be reached."""
+        app, generation = self._app, self._app._generation
+        return bool(
+            await app.process.ask(
+                lambda: app.link.is_up and app.group.has(app, generation), there=app.link.away_for() + 0.001
+            )
+        )
+
+    async def standing(self) -> dict[TP, Any]:
+        """Say nothing of the commits."""
+        return {}
+
+
 class Transport:
     """What delivery expects of its transport."""
 
     def __init__(self, app: App, acknowledgements: Any, notes: Any) -> None:
         self.acknowledgements = acknowledgements
-        self.consumer = None
+        self.consumer = _Consumer(app)

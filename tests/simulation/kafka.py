@@ -229,9 +229,7 @@ class _Seat:
 class Group:
     """The coordinator of the one consumer group: eager, as Faust's; a silent member loses its seat."""
 
-    def __init__(self, clockwork: Clockwork, log: Log, *, notice: float = 0.0) -> None:
-        """Let a member that was silent notice the loss of its seat within *notice* seconds."""
-        self._notice = notice
+    def __init__(self, clockwork: Clockwork, log: Log) -> None:
         self.generation = 0
         self.owners: dict[int, str] = {}
         """Which process has which partition."""
@@ -285,16 +283,19 @@ class Group:
             if self._seats.get(member.process.name) is None:
                 member.rejoin()
 
-        if not self._notice and member.link.is_up:
-            member.process.run(beat)
-            return
-        seconds = self._clockwork.random.uniform(0, self._notice)
+        seconds = self._clockwork.random.uniform(0, HEARTBEAT_SECONDS)
         self._clockwork.later(member.link.away_for() + seconds, beat, member.process)
 
     def shuffle(self) -> None:
         """Deal the partitions anew, as when the group is told so."""
         self._is_dealing = False
         self._deal_anew()
+
+    def has(self, member: Member, generation: int) -> bool:
+        """Answer a heartbeat: whether the *member* has its seat, and nothing is dealt anew."""
+        seat = self._seats.get(member.process.name)
+        is_current = seat is not None and seat.generation == generation == self.generation
+        return is_current and not self._is_dealing
 
     def commit(self, member: Member, generation: int, offsets: Mapping[Place, int]) -> bool:
         """Keep *offsets*, unless they come from somebody who has no seat any more."""
