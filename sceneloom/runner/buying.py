@@ -22,7 +22,7 @@ from models.lifecycle import SubmitState
 from models.ports import Clock
 from models.work import Output, Source
 from sceneloom.assets.errors import AssetStoreUnavailable
-from sceneloom.delivery import DeliveryFailed
+from sceneloom.delivery import UNCONFIRMED_SECONDS, DeliveryFailed
 from sceneloom.providers.wire import MAY_BUY, NotAllowed
 from sceneloom.runner.agenda import Step
 from sceneloom.runner.journal import Call, Journal, call_of
@@ -33,9 +33,6 @@ PROGRESS_SECONDS: Final = 0.5
 
 LOST_SECONDS: Final = 1.0
 """How often a call that waits for its announcement looks whether the job is still ours."""
-
-UNCONFIRMED_SECONDS: Final = 0.5
-"""How long a call waits to ask again where the broker does not confirm that its partition is ours."""
 
 _log = structlog.get_logger(__name__)
 

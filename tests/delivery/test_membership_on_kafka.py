@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.protocol.group import LeaveGroupRequest
 
-from sceneloom.consumer_thread import confirms
+from sceneloom.consumer_thread import Seat, seat_of
 from tests.kafka_fixtures import TestBroker
 
 pytestmark = pytest.mark.kafka
@@ -35,27 +35,27 @@ async def member(broker: TestBroker, unique: str) -> AsyncIterator[AIOKafkaConsu
         yield consumer
 
 
-async def test_a_member_that_has_its_partitions_is_confirmed(member: AIOKafkaConsumer) -> None:
-    assert await confirms(member)
+async def test_a_member_holds_its_seat(member: AIOKafkaConsumer) -> None:
+    assert await seat_of(member) is Seat.HELD
 
 
-async def test_a_member_that_was_given_up_is_not_confirmed_though_it_still_holds_its_partitions(
+async def test_a_member_that_was_given_up_has_lost_its_seat_and_does_not_know(
     member: AIOKafkaConsumer,
 ) -> None:
     coordinator = member._coordinator
     await coordinator._send_req(LeaveGroupRequest(coordinator.group_id, coordinator.member_id))
 
-    assert not await confirms(member)
-    assert member.assignment(), "it does not know"
+    assert await seat_of(member) is Seat.LOST
+    assert member.assignment()
 
 
-async def test_a_member_of_a_group_that_deals_its_partitions_anew_is_not_confirmed(
+async def test_a_member_of_a_group_that_takes_in_another_hears_that_partitions_are_dealt(
     member: AIOKafkaConsumer, broker: TestBroker, unique: str
 ) -> None:
     other = AIOKafkaConsumer(unique, bootstrap_servers=broker.bootstrap, group_id=unique)
     joining = asyncio.create_task(other.start())
     try:
-        while await confirms(member):  # noqa: ASYNC110 -- the broker only answers
+        while await seat_of(member) is not Seat.DEALING:  # noqa: ASYNC110 -- the broker only answers
             await asyncio.sleep(0.05)
     finally:
         joining.cancel()
@@ -63,6 +63,6 @@ async def test_a_member_of_a_group_that_deals_its_partitions_anew_is_not_confirm
         await other.stop()
 
 
-async def test_without_an_answer_nothing_is_confirmed(member: AIOKafkaConsumer) -> None:
+async def test_without_an_answer_nothing_is_known(member: AIOKafkaConsumer) -> None:
     member._coordinator.coordinator_dead()
-    assert not await confirms(member)
+    assert await seat_of(member) is Seat.UNKNOWN

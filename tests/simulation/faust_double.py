@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from faust.types import TP
 
+from sceneloom.consumer_thread import Seat
 from sceneloom.durable_table import DurableTable
 from tests.simulation.clockwork import Process
 from tests.simulation.kafka import Group, Link, Log, Place, Producer, Record
@@ -357,12 +358,13 @@ class _Consumer:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    async def is_member(self) -> bool:
+    async def seat(self) -> Seat:
         """Ask the group, once it can be reached."""
         app, generation = self._app, self._app._generation
-        return bool(
+        return Seat(
             await app.process.ask(
-                lambda: app.link.is_up and app.group.has(app, generation), there=app.link.away_for() + 0.001
+                lambda: app.group.seat(app, generation) if app.link.is_up else Seat.UNKNOWN,
+                there=app.link.away_for() + 0.001,
             )
         )
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from aiokafka.errors import KafkaTimeoutError
 
+from sceneloom.consumer_thread import Seat
 from sceneloom.topics import DEAD_LETTERS, partition_of
 from tests.simulation.clockwork import Clockwork, Process
 
@@ -291,11 +292,12 @@ class Group:
         self._is_dealing = False
         self._deal_anew()
 
-    def has(self, member: Member, generation: int) -> bool:
-        """Answer a heartbeat: whether the *member* has its seat, and nothing is dealt anew."""
+    def seat(self, member: Member, generation: int) -> Seat:
+        """Answer a heartbeat of *member*, who believes to be of *generation*."""
         seat = self._seats.get(member.process.name)
-        is_current = seat is not None and seat.generation == generation == self.generation
-        return is_current and not self._is_dealing
+        if seat is None or not seat.generation == generation == self.generation:
+            return Seat.LOST
+        return Seat.DEALING if self._is_dealing else Seat.HELD
 
     def commit(self, member: Member, generation: int, offsets: Mapping[Place, int]) -> bool:
         """Keep *offsets*, unless they come from somebody who has no seat any more."""
