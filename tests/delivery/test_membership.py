@@ -1,4 +1,4 @@
-"""A worker handles nothing that may be another one's: where it has not heard of it for long, it asks first."""
+"""A worker handles nothing that may be another one's: where it has not heard of it for long, it asks."""
 
 import asyncio
 import time
