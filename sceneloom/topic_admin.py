@@ -23,7 +23,7 @@ from sceneloom.settings import Settings
 from sceneloom.topics import TopicSpec, topic_specs
 
 _CREATE_SECONDS: Final = 60.0
-"""How long a broker may take to create all topics, and to give each partition a leader: it has just started."""
+"""How long a broker that has just started may take to create all topics, and to lead each partition."""
 _POLICY: Final = "cleanup.policy"
 
 
