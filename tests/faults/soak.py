@@ -13,6 +13,7 @@ import random
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -89,8 +90,11 @@ async def _arena_of(
             return
         seed = soak.seed * 1000 + number * 100 + turn
         folder = _FOLDER.absolute() / f"soak-{seed}"
-        async with arena(ground, folder, seed=seed, nodes=1, changes={}) as stage:
-            faults = await _round(soak, stage, workers)
+        try:
+            async with arena(ground, folder, seed=seed, nodes=1, changes={}) as stage:
+                faults = await _round(soak, stage, workers)
+        except Exception:  # noqa: BLE001 -- a round that breaks ends the soak, and says why
+            faults = [traceback.format_exc()]
         soak.rounds += 1
         soak.violations += faults
         if not faults:
