@@ -15,6 +15,7 @@ from sceneloom.topics import PROJECT_STATES
 class ProjectFilter:
     """Which projects are wanted: those that meet everything that is named."""
 
+    project_id: str | None = None
     states: Collection[ProjectState] = ()
     user_id: str | None = None
     older_than: timedelta | None = None
@@ -22,7 +23,8 @@ class ProjectFilter:
     def wants(self, project: ProjectSnapshot, now: datetime) -> bool:
         """Tell whether *project* is wanted."""
         return (
-            (not self.states or project.state in self.states)
+            (self.project_id is None or project.project_id == self.project_id)
+            and (not self.states or project.state in self.states)
             and (self.user_id is None or project.user_id == self.user_id)
             and (self.older_than is None or now - project.created_at > self.older_than)
         )
