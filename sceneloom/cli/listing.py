@@ -12,7 +12,6 @@ from sceneloom.cli.ages import OlderThan, age_words
 from sceneloom.cli.outcomes import no_such_project
 
 if TYPE_CHECKING:
-
     from models.snapshot import ProjectSnapshot
 
 Limit = Annotated[

@@ -42,6 +42,8 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = MappingProxyType(
         "sceneloom.topic_admin.TopicsRefused": Outcome.INVALID,
         "sceneloom.monitoring.group.GroupUnreadable": Outcome.UNREACHABLE,
         "sceneloom.monitoring.serving.PortTaken": Outcome.INVALID,
+        "sceneloom.table_folder.TablesInUse": Outcome.INVALID,
+        "sceneloom.table_folder.FolderUnusable": Outcome.INVALID,
         "sceneloom.brokers.BrokerUnavailable": Outcome.UNREACHABLE,
         "sceneloom.assets.errors.AssetStoreUnavailable": Outcome.FAILED,
         "sceneloom.demo.WorkerDied": Outcome.FAILED,
