@@ -130,7 +130,8 @@ def _cure(wrong: str) -> str:
             "(kafka-reassign-partitions.sh)"
         )
     return (
-        "set it back (kafka-configs.sh --alter --entity-type topics): a changelog that is not compacted loses rows"
+        "set it back (kafka-configs.sh --alter --entity-type topics): a changelog that is not compacted "
+        "loses rows"
     )
 
 

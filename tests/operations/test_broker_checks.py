@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 
 from sceneloom.brokers.process import free_ports
@@ -13,8 +12,8 @@ from sceneloom.clock import SystemClock
 from sceneloom.operations.broker_checks import ClockCheck, _group, broker, judged, topics, workers
 from sceneloom.operations.examination import Verdict
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import administration, ensure_topics
-from sceneloom.topics import JOBS_TABLE, PROJECT_REQUESTS, app_name, changelog_name, topic_name
+from sceneloom.topic_admin import _create, _wait_for_leaders, administration, ensure_topics
+from sceneloom.topics import JOBS_TABLE, PROJECT_REQUESTS, TopicSpec, app_name, changelog_name, topic_name
 from tests.kafka_fixtures import TestBroker
 from tests.stage import settings_for
 
@@ -73,12 +72,13 @@ async def test_each_kind_of_fault_of_topics_is_told_once_with_its_own_cure(setti
 
 @pytest.mark.kafka
 async def test_a_changelog_that_is_not_compacted_is_a_fault_of_its_own(settings: Settings) -> None:
-    await ensure_topics(settings)
     changelog = changelog_name(settings, JOBS_TABLE)
     async with administration(settings) as admin:
-        wrong = ConfigResource(ConfigResourceType.TOPIC, changelog, {"cleanup.policy": "delete"})
-        await admin.alter_configs([wrong])
-    (finding,) = await topics(settings)
+        wrong = [TopicSpec(changelog, settings.partitions, 1, {"cleanup.policy": "delete"})]
+        await _create(admin, wrong)
+        await _wait_for_leaders(admin, wrong)
+    missing, finding = await topics(settings)
+    assert changelog not in missing.found
     assert finding.found == f"cleanup.policy: found delete, wanted compact: {changelog}"
     assert "loses rows" in finding.advice
 
