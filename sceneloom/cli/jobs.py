@@ -8,8 +8,8 @@ import typer
 from models.lifecycle import JobStatus
 from sceneloom.cli import console, options
 from sceneloom.cli.ages import OlderThan, age_words
-from sceneloom.cli.listing import Limit, none_like_that, note_rest, warn_of_unreadable
-from sceneloom.cli.outcomes import Outcome, Stop, no_such_project
+from sceneloom.cli.listing import Limit, deadlines_of, none_like_that, note_rest, warn_of_unreadable
+from sceneloom.cli.outcomes import Stop, no_such_project
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -86,7 +86,7 @@ def jobs(
         stuck=stuck,
         orphaned=orphaned,
     )
-    deadline = _deadlines(settings)
+    deadline = deadlines_of(settings)
     latest = asyncio.run(read_jobs(settings))
     if place is not None:
         _require_known(settings, place, latest.values)
@@ -117,15 +117,6 @@ def _require_known(settings: "Settings", place: str, jobs: "Collection[Job]") ->
         raise no_such_project(project)
     if place != project:
         raise Stop(f"there is no job {place}: project {project} has {', '.join(there) or 'none yet'}")
-
-
-def _deadlines(settings: "Settings") -> Any:
-    from sceneloom.operations.jobs import deadlines
-
-    try:
-        return deadlines(settings)
-    except ValueError as error:
-        raise Stop(str(error), Outcome.INVALID) from error
 
 
 def _show_jobs(shown: "list[JobLine]") -> None:

@@ -9,10 +9,12 @@ import typer
 from models.lifecycle import ProjectState
 from sceneloom.cli import console, options
 from sceneloom.cli.ages import OlderThan, age_words
-from sceneloom.cli.outcomes import no_such_project
+from sceneloom.cli.outcomes import Outcome, Stop, no_such_project
 
 if TYPE_CHECKING:
     from models.snapshot import ProjectSnapshot
+    from sceneloom.operations.jobs import Deadline
+    from sceneloom.settings import Settings
 
 Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=1, help="At most so many; the newest come first.")
@@ -34,6 +36,7 @@ def projects(
         typer.Option("--state", case_sensitive=False, help="Only in this state; repeatable."),
     ] = None,
     user: Annotated[str | None, typer.Option("--user", metavar="ID", help="Only of this user.")] = None,
+    stuck: Annotated[bool, typer.Option("--stuck", help="Only open ones that nobody gets on with.")] = False,
     older_than: OlderThan = None,
     limit: Limit = None,
     broker: options.Broker = None,
@@ -45,10 +48,14 @@ def projects(
     The age counts from when a worker took the request up, `changed` from the last change. With --json it is
     one list of snapshots, as `status --json` shows them. A PROJECT that nobody has heard of is exit code 1.
 
+    A project is stuck when one of its jobs is (see `sceneloom jobs --help`), or when it has had no open job
+    for two minutes though it is not done.
+
     \b
     Examples:
       sceneloom projects
       sceneloom projects --state GeneratingScenes --state Rendering --older-than 1h
+      sceneloom projects --stuck
       sceneloom projects --user u1 --limit 20 --json
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from sceneloom.cli.configuration import load_settings
@@ -62,6 +69,8 @@ def projects(
         raise no_such_project(project)
     now = SystemClock().now()
     found = chosen(latest.values, wanted, now)
+    if stuck:
+        found = _stuck(settings, found, now)
     warn_of_unreadable(latest.unreadable, "project")
     shown = found[:limit]
     if as_json:
@@ -71,6 +80,25 @@ def projects(
     else:
         _show_projects(shown, now)
         note_rest(len(found), len(shown))
+
+
+def deadlines_of(settings: "Settings") -> "Deadline":
+    """Return the deadlines of calls. Raises `Stop` for a provider that is half set."""
+    from sceneloom.operations.jobs import deadlines
+
+    try:
+        return deadlines(settings)
+    except ValueError as error:
+        raise Stop(str(error), Outcome.INVALID) from error
+
+
+def _stuck(settings: "Settings", found: "list[ProjectSnapshot]", now: datetime) -> "list[ProjectSnapshot]":
+    from sceneloom.operations.jobs import line, read_jobs
+    from sceneloom.operations.projects import stuck
+
+    deadline = deadlines_of(settings)
+    jobs = asyncio.run(read_jobs(settings)).values
+    return stuck(found, [line(job, now, deadline) for job in jobs], now)
 
 
 def _show_projects(shown: "list[ProjectSnapshot]", now: datetime) -> None:

@@ -1,14 +1,19 @@
 """Which projects there are, by their snapshots."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
+from sceneloom.operations.jobs import LAST_LOOK, JobLine
 from sceneloom.operations.latest import Latest, read_latest
 from sceneloom.settings import Settings
 from sceneloom.topics import PROJECT_STATES
+
+_AT_WORK: Final = frozenset({ProjectState.GENERATING_SCENES, ProjectState.RENDERING})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,3 +46,21 @@ def chosen(
     """Return the projects that are *wanted*, the newest first."""
     found = [project for project in projects if wanted.wants(project, now)]
     return sorted(found, key=lambda each: (each.created_at, each.project_id), reverse=True)
+
+
+def stuck(
+    projects: Iterable[ProjectSnapshot], jobs: Iterable[JobLine], now: datetime
+) -> list[ProjectSnapshot]:
+    """Return the projects that nobody gets on with: one of their *jobs* is stuck, or they have none open.
+
+    The next job is ordered within milliseconds, so that one which lacks for minutes is not on its way.
+    """
+    of_project: defaultdict[str, list[JobLine]] = defaultdict(list)
+    for line in jobs:
+        of_project[line.job.project_id].append(line)
+
+    def is_stuck(project: ProjectSnapshot) -> bool:
+        lines = [line for line in of_project[project.project_id] if not line.job.finished]
+        return any(line.stuck for line in lines) or (not lines and now - project.updated_at > LAST_LOOK)
+
+    return [project for project in projects if project.state in _AT_WORK and is_stuck(project)]

@@ -234,3 +234,16 @@ def test_a_job_that_is_not_there_is_an_error_that_names_those_of_its_project(
     shown = run("jobs", job)
     assert (shown.exit_code, shown.stdout) == (Outcome.FAILED, "")
     assert f"there is no job {job}: project p1 has p1/scene-001/clip" in shown.stderr
+
+
+def test_stuck_projects_are_those_that_nobody_gets_on_with(run: Run, settings: Settings) -> None:
+    old = {"created_at": ago(hours=2), "submitted_at": ago(hours=2), "intended_at": ago(hours=2)}
+    long_ago, now = {"updated_at": ago(hours=1)}, {"updated_at": ago(seconds=5)}
+    keep(settings, under_way("lost", **old), under_way("fine", submitted_at=ago(minutes=1)))
+    tell(settings, "lost", **long_ago)
+    tell(settings, "fine", **long_ago)
+    tell(settings, "forgotten", state=ProjectState.RENDERING, **long_ago)
+    tell(settings, "begun", **now)
+    tell(settings, "done", state=ProjectState.COMPLETED, **long_ago)
+    assert set(names(run("projects", "--stuck", "--json").stdout, "project_id")) == {"lost", "forgotten"}
+    assert run("projects", "fine", "--stuck").stderr == "none of the 5 projects is like that\n"
