@@ -322,13 +322,13 @@ class MovingThread(FakeThread):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = asyncio.Event()
+        self.began = asyncio.Event()
         self.arrived = asyncio.Event()
         self.patience = 0.0
 
     async def getmany(self, _active: Any, timeout: float) -> Mapping[TP, list[Any]]:  # noqa: ASYNC109 -- Faust's signature
         self.patience = timeout
-        self.asked.set()
+        self.began.set()
         await self.arrived.wait()
         taken, self.records = self.records, []
         return {PARTITION: taken}
@@ -347,7 +347,7 @@ async def test_a_fetch_that_began_before_a_rebalance_takes_nothing_from_the_reco
     thread = MovingThread()
     rig.consumer._thread = thread  # type: ignore[assignment]  # speaks the part that is used
     old = asyncio.ensure_future(offsets_of(rig))
-    await thread.asked.wait()
+    await thread.began.wait()
 
     rig.consumer.stop_flow()
     rig.app.consumer_generation_id += 1
