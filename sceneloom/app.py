@@ -35,7 +35,7 @@ from sceneloom.outside import Outside, connect_worker
 from sceneloom.publisher import TopicPublisher
 from sceneloom.runner import JobRunner
 from sceneloom.settings import Settings
-from sceneloom.table_folder import TableFolder
+from sceneloom.table_folder import TableFolder, require_own, require_writable
 from sceneloom.topics import (
     CREDIT_REQUESTS,
     CREDIT_RESULTS,
@@ -327,10 +327,17 @@ class _PromptWorker(faust.Worker):
 
 
 def run_worker(settings: Settings) -> int:
-    """Run one worker with the real adapters in this process; return its exit code. Raises `PortTaken`."""
+    """Run one worker with the real adapters in this process; return its exit code.
+
+    Raises `PortTaken`, and `FolderUnusable` or `TablesInUse` for its data folder.
+    """
+    require_writable(settings.data_folder.resolve())
     if settings.metrics_port:
         require_free(settings.metrics_host, settings.metrics_port, option="SCENELOOM_METRICS_PORT")
-    return run(create_app(settings), settings)
+    app = create_app(settings)
+    if settings.store == "rocksdb":
+        require_own(Path(app.conf.tabledir))
+    return run(app, settings)
 
 
 def run(app: faust.App, settings: Settings) -> int:

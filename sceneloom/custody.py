@@ -2,12 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, cast
 
 import faust
 import structlog
+from faust.tables.recovery import RecoveryStats
+from faust.types import TP
 from mode import Service
 
 from agents.recovery import RecoveryAgent
@@ -33,6 +35,14 @@ class Phase(StrEnum):
     """It reads its tables from the changelogs, or takes up their open work."""
     WORKING = "working"
     STOPPING = "stopping"
+
+
+def missing(stats: Mapping[TP, RecoveryStats]) -> str:
+    """Say which rows a recovery still waits for."""
+    return ", ".join(
+        f"{tp.topic}[{tp.partition}] was read to offset {at.offset} of {at.highwater}"
+        for tp, at in sorted(stats.items())
+    )
 
 
 class Custody(Service):
@@ -113,7 +123,8 @@ class Custody(Service):
             if not self._app.in_recovery or offsets != seen:
                 seen, since = offsets, time.monotonic()
             elif time.monotonic() - since > RECOVERY_SECONDS:
-                await self._fail(f"the recovery of the tables stood still for {RECOVERY_SECONDS:g} s")
+                line = f"the recovery of the tables stood still for {RECOVERY_SECONDS:g} s"
+                await self._fail(": ".join(filter(None, (line, missing(recovery.active_stats())))))
             await asyncio.sleep(1.0)
 
     @Service.task

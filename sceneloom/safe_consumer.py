@@ -28,6 +28,10 @@ from sceneloom.consumer_thread import SafeConsumerThread, Seat
 _log = logging.getLogger(__name__)
 
 _OF_FAUST_S_PATIENCE: Final = 0.9
+_FETCH_SECONDS: Final = 0.25
+"""How long a fetch waits for records: a rebalance waits for it in turn."""
+_IDLE_SECONDS: Final = 0.1
+"""How long a reader without partitions waits until it looks again."""
 
 
 class Standing(NamedTuple):
@@ -167,8 +171,12 @@ class SafeConsumer(driver.Consumer):
             return await super().earliest_offsets(*partitions)
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
-        """Go to the given offsets."""
-        async with self._answered("where the changelogs are read on"):
+        """Go to the given offsets, once no fetch is under way.
+
+        A fetch that began before the rebalance would go on at the new offsets, and its records are thrown
+        away: the recovery would wait for them for ever.
+        """
+        async with self._answered("where the changelogs are read on"), self._batch:
             await super().seek_wait(partitions)
 
     def resume_flow(self) -> None:
@@ -184,12 +192,15 @@ class SafeConsumer(driver.Consumer):
         await self.wait(self._gate)  # type: ignore[arg-type]  # anything with wait() will do
         if not self.flow_active:
             await self.wait(self.can_resume_flow)  # type: ignore[arg-type]  # as above
+        if not self._get_active_partitions():
+            await self.sleep(_IDLE_SECONDS)  # not in the lock, for which a recovery may wait
+            return
         async with self._batch:
             if not self._may_hand_out():
                 return
             # Read when the fetch begins: a recovery that began while we waited must get all that it fetched.
             generation = self.app.consumer_generation_id
-            records, active = await self._wait_next_records(timeout)
+            records, active = await self._wait_next_records(min(timeout, _FETCH_SECONDS))
             if records is None or self.should_stop:
                 return
             for tp, record in self.scheduler.iterate(records):
@@ -221,7 +232,7 @@ class SafeConsumer(driver.Consumer):
         earliest: dict[TP, int] = {}
         if fresh:
             earliest = {ensure_TP(tp): offset for tp, offset in (await self.earliest_offsets(*fresh)).items()}
-            await self.seek_wait(earliest)
+            await self._broker.seek_wait(earliest)
         for tp, offset in committed.items():
             self._read_offset[tp] = offset
             self._committed_offset[tp] = earliest.get(tp, offset)

@@ -9,6 +9,7 @@ import fcntl
 import logging
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,52 @@ _LOCK: Final = "in-use"
 
 class TablesInUse(Exception):
     """Another worker keeps its tables in the same folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"another worker keeps its tables in {folder}: give each its own SCENELOOM_DATA_FOLDER "
+            "(--data-folder), or end the other one first"
+        )
+
+
+class FolderUnusable(Exception):
+    """A worker cannot write where it shall keep its tables."""
+
+    def __init__(self, folder: Path, error: OSError) -> None:
+        super().__init__(
+            f"SCENELOOM_DATA_FOLDER: {folder} cannot be written: {error.strerror}; choose another, make "
+            "room, or let the user of the worker write there"
+        )
+
+
+def require_own(folder: Path) -> None:
+    """Raise `TablesInUse` or `FolderUnusable` where a worker could not keep its tables in *folder*."""
+    os.close(_taken(folder))
+
+
+def require_writable(folder: Path) -> None:
+    """Make *folder*. Raises `FolderUnusable` where it cannot be made or written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise FolderUnusable(folder, error) from error
+
+
+def _taken(folder: Path) -> int:
+    """Return the lock on *folder*, held until it is closed."""
+    require_writable(folder)
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise FolderUnusable(folder, error) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise TablesInUse(folder) from None
+    return lock
 
 
 class TableFolder(Service):
@@ -45,11 +92,14 @@ class TableFolder(Service):
 
     async def on_start(self) -> None:
         """Take the folder, before any table is opened, and empty it if its last worker did not end well."""
+        trouble = ""
         try:
-            self._take()
+            self._lock = _taken(self._folder)
             self._empty_unless_left_well()
-        except (OSError, TablesInUse) as error:
-            await self._delivery.fail(f"the tables on disk cannot be used: {error}")
+        except (OSError, TablesInUse, FolderUnusable) as error:
+            trouble = f"the tables on disk cannot be used: {error}"
+        if trouble:  # out here, so that no traceback hides the line
+            await self._delivery.fail(trouble)
 
     async def on_shutdown(self) -> None:
         """Say that the folder may be used again, if that is so, and let it go."""
@@ -59,18 +109,6 @@ class TableFolder(Service):
             (self._folder / _GOOD_ORDER).touch()
         os.close(self._lock)
         self._lock = None
-
-    def _take(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise TablesInUse(
-                f"another worker keeps its tables in {self._folder}: set SCENELOOM_DATA_FOLDER, one for each"
-            ) from None
-        self._lock = lock
 
     def _empty_unless_left_well(self) -> None:
         mark = self._folder / _GOOD_ORDER

@@ -41,15 +41,11 @@ def locate(url: str) -> Location:
 
     Raises ValueError for a URL that names no store, AssetStoreUnavailable for a folder that cannot be made.
     """
-    if "://" not in url and not url.startswith("file:"):
-        return _local(Path(url).expanduser())
+    if (folder := folder_of(url)) is not None:
+        return _local(folder)
     parts = urlsplit(url)
     if parts.username or parts.password:
         raise ValueError("an asset store URL must not hold credentials: set them in the environment")
-    if parts.scheme == "file":
-        if parts.netloc not in ("", "localhost"):
-            raise ValueError(f"{url!r} names another machine: write file:///absolute/path")
-        return _local(Path(unquote(parts.path)))
     if parts.scheme == "memory":
         return Location(MemoryStore(), "memory://")
     if parts.scheme in _CLOUDS and parts.netloc:
@@ -57,6 +53,21 @@ def locate(url: str) -> Location:
             f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}", dict(parse_qsl(parts.query))
         )
     raise ValueError(f"{url!r} is no asset store: use a folder, file://, s3://, gs://, az:// or memory://")
+
+
+def folder_of(url: str) -> Path | None:
+    """Return the folder of this machine that *url* names, None for a store elsewhere.
+
+    Raises ValueError for a folder of another machine.
+    """
+    if "://" not in url and not url.startswith("file:"):
+        return Path(url).expanduser()
+    parts = urlsplit(url)
+    if parts.scheme != "file":
+        return None
+    if parts.netloc not in ("", "localhost"):
+        raise ValueError(f"{url!r} names another machine: write file:///absolute/path")
+    return Path(unquote(parts.path))
 
 
 def _local(folder: Path) -> Location:

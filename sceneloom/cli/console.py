@@ -42,6 +42,20 @@ def note(text: str, *, style: str | None = None) -> None:
     err().print(text, style=style)
 
 
+def say_under(text: str, *, indent: int) -> None:
+    """Write a line of data that goes on, where it is too long, *indent* columns from the left."""
+    from rich.padding import Padding
+
+    out().print(Padding(text, (0, 0, 0, indent), expand=False), soft_wrap=False)
+
+
+def note_under(text: str, *, indent: int) -> None:
+    """Write a line that is not data, as `say_under` does."""
+    from rich.padding import Padding
+
+    err().print(Padding(text, (0, 0, 0, indent), expand=False), soft_wrap=False)
+
+
 def complain(text: str) -> None:
     """Write what went wrong."""
     note(f"error: {text}", style="red")

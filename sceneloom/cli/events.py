@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from sceneloom.cli import console, options
+from sceneloom.cli.outcomes import no_such_project
 
 if TYPE_CHECKING:
     from sceneloom.client import PublicEvent
@@ -38,7 +39,7 @@ def events(
 
     Completed, failed, cancelled and rejected projects, oldest first; --all shows every public event.
     With --json each event is one line, a CloudEvent in structured mode; one that comes twice has the
-    same id.
+    same id. A project that nobody has heard of is exit code 1, unless its events are waited for (--follow).
 
     \b
     Examples:
@@ -54,17 +55,19 @@ def events(
 async def _tell(
     settings: "Settings", project: str | None, *, follow: bool, everything: bool, as_json: bool
 ) -> None:
-    from sceneloom.client import Reader, event_in
+    from sceneloom.client import Reader, event_in, read_state
     from sceneloom.topics import PROJECT_EVENTS
 
     def wanted(event: "PublicEvent | None") -> bool:
         return event is not None and (everything or event.type in _ENDS)
 
     async with Reader(settings, PROJECT_EVENTS, project_id=project) as reader:
-        past = [event async for record in reader.history() if (event := event_in(record)) and wanted(event)]
-        for event in sorted(past, key=lambda each: each.time):
+        past = [event async for record in reader.history() if (event := event_in(record))]
+        for event in sorted(filter(wanted, past), key=lambda each: each.time):
             _show(event, as_json=as_json)
         if not follow:
+            if project is not None and not past and await read_state(settings, project) is None:
+                raise no_such_project(project)
             return
         async for record in reader.news():
             news = event_in(record)

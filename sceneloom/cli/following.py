@@ -8,7 +8,7 @@ from models.commands import ApproveResend, CancelProject, ProjectCommand, RetryP
 from models.events import CommandRefused, ProjectRejected
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
-from sceneloom.cli.outcomes import Outcome, Stop
+from sceneloom.cli.outcomes import Outcome, Stop, no_such_project
 from sceneloom.cli.view import View, open_questions
 from sceneloom.client import Reader, Refusal, read_state, refusal_in, send, snapshot_in
 from sceneloom.settings import Settings
@@ -107,14 +107,6 @@ async def ask(settings: Settings, command: ProjectCommand) -> ProjectSnapshot:
             "(`sceneloom worker`)",
             Outcome.TIMED_OUT,
         ) from error
-
-
-def no_such_project(project_id: str) -> Stop:
-    """Return what to say where nobody has heard of the project."""
-    return Stop(
-        f"there is no project {project_id} yet: nobody submitted it, or no worker has taken it up "
-        "(start one with `sceneloom worker`)"
-    )
 
 
 def _tell_rejection(refusal: Refusal | None) -> None:

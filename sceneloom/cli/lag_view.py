@@ -64,7 +64,7 @@ class _JsonLines(_Printed):
     """Each look as one line of JSON."""
 
     def show(self, report: Report) -> None:
-        console.say_json(report.model_dump(mode="json"))
+        console.say_json(report.model_dump(mode="json") | {"advice": list(report.advice)})
 
 
 class _Redrawn:
@@ -159,6 +159,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield "work     is being read"
     else:
         yield from _work_lines(report.work)
+    yield from (f"do       {advice}" for advice in report.advice)
 
 
 def _group_lines(group: GroupReport) -> Iterator[str]:
@@ -168,7 +169,7 @@ def _group_lines(group: GroupReport) -> Iterator[str]:
         having = ", ".join(f"{each.name} ({each.partitions})" for each in group.members)
         yield f"members  {len(group.members)}, {group.state}: {having}"
     else:
-        yield "members  none: no worker runs (`sceneloom worker`)"
+        yield "members  none: no worker runs"
     expired = sum(each.expired for each in group.partitions)
     if expired:
         yield f"expired  {expired} offsets were deleted by retention before they were read"

@@ -1,5 +1,6 @@
 """How a dead letter is named, chosen and told of on the command line."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -9,9 +10,11 @@ from sceneloom.cli.outcomes import Outcome, Stop
 
 if TYPE_CHECKING:
     from sceneloom.operations.letters import Letter, LetterFilter
+    from sceneloom.settings import Settings
 
 _TEXTS: Final = ("topic", "error", "reason", "key")
 _OFFSETS: Final = ("before", "after")
+_LONGEST: Final = 240
 
 Filters = Annotated[
     list[str] | None,
@@ -23,8 +26,10 @@ Filters = Annotated[
 ]
 
 
-def described(each: "Letter", again: set[str] | None) -> dict[str, Any]:
+def described(each: "Letter", again: set[str] | None, settings: "Settings") -> dict[str, Any]:
     """Return what is known of a letter, for scripts, but for its value; *again* are those replayed."""
+    from sceneloom.operations.letter_advice import advice
+
     return {
         "letter": each.name,
         "died_at": each.died_at.isoformat(),
@@ -39,7 +44,25 @@ def described(each: "Letter", again: set[str] | None) -> dict[str, Any]:
         "reason": each.reason,
         "replay_of": each.replay_of,
         "replayed": None if again is None else each.name in again,
+        "advice": advice(each, settings),
     }
+
+
+def in_ranges(names: Sequence[str]) -> str:
+    """Write 1, 2, 3, 7 as `1 to 3, 7`."""
+    ranges: list[list[str]] = []
+    for name in names:
+        if ranges and name.isdigit() and ranges[-1][-1].isdigit() and int(name) == int(ranges[-1][-1]) + 1:
+            ranges[-1] = [ranges[-1][0], name]
+        else:
+            ranges.append([name])
+    return ", ".join(" to ".join(each) for each in ranges)
+
+
+def one_line(text: str) -> str:
+    """Return *text* as `plain` does, and not longer than a few lines of a terminal."""
+    line = plain(text)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
 def plain(text: str) -> str:

@@ -4,16 +4,27 @@ import asyncio
 import base64
 import contextlib
 import json
+from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sceneloom.cli import console, options, replaying
 from sceneloom.cli.ages import OlderThan, age_words
-from sceneloom.cli.letter_words import Filters, described, filter_of, plain, text_of
+from sceneloom.cli.letter_words import (
+    Filters,
+    described,
+    filter_of,
+    in_ranges,
+    one_line,
+    plain,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from sceneloom.operations.letters import Letter
+    from sceneloom.settings import Settings
 
 _app = typer.Typer(help="List, show and replay messages that could not be used.", no_args_is_help=True)
 
@@ -42,6 +53,8 @@ def list_(
     the message that was sent: with --replayed the topics are searched for those, and they keep messages for
     7 days. A message that died again after its replay is a letter of its own, and names the one before.
 
+    Below the list stands what to do; a long reason is cut short, and `show` and --json have all of it.
+
     \b
     Examples:
       sceneloom dead-letters list
@@ -60,27 +73,42 @@ def list_(
     found = [each for each in everything if wanted.wants(each, now, prefix=settings.topic_prefix)]
     again = asyncio.run(replayed_before(settings, found)) if replayed else None
     if as_json:
-        console.say_json([described(each, again) for each in found])
+        console.say_json([described(each, again, settings) for each in found])
         return
     if not found:
         there = len(everything)
         console.note(f"none of the {there} dead letters is like that" if there else "there is no dead letter")
         return
-    table = console.table("letter", "age", "from", "key", "size", "error", "reason", "")
+    _show_letters(settings, found, again, now)
+
+
+def _show_letters(settings: "Settings", found: "list[Letter]", again: set[str] | None, now: datetime) -> None:
+    """Show each letter on lines that fit any terminal, and below them what to do about which."""
+    from sceneloom.operations.letter_advice import advice
+
+    width = max(len(each.name) for each in found)
     for each in found:
-        place = f"{each.topic}[{each.origin_partition}]@{each.origin_offset}" if each.topic else "?"
-        size = f"({each.omitted} left out)" if each.omitted else str(each.size)
-        table.add_row(
-            each.name,
-            age_words(now - each.died_at),
-            plain(place),
-            plain(text_of(each.key)),
-            size,
-            plain(each.error),
-            plain(each.reason),
-            _remark(each, again),
-        )
-    console.show(table)
+        topic = each.topic.removeprefix(settings.topic_prefix)
+        place = f"{topic}[{each.origin_partition}]@{each.origin_offset}" if topic else "nobody knows where"
+        age = age_words(now - each.died_at)
+        console.say(f"{each.name:>{width}}  {age:<8}  {plain(place)}  {plain(each.error)}")
+        for line in _details(each, again):
+            console.say_under(line, indent=width + 2)
+    about: dict[str, list[str]] = {}
+    for each in found:
+        about.setdefault(advice(each, settings), []).append(each.name)
+    console.note("\nwhat to do, by `sceneloom dead-letters replay` where it says replay:")
+    for what, names in about.items():
+        console.note_under(f"{in_ranges(names)}: {what}", indent=2)
+
+
+def _details(each: "Letter", again: set[str] | None) -> Iterator[str]:
+    key = "no key" if each.key is None else f"key {one_line(text_of(each.key))}"
+    size = f"{each.omitted} bytes, left out" if each.omitted else f"{each.size} bytes"
+    remark = _remark(each, again)
+    yield f"{key}, {size}" + (f"; {remark}" if remark else "")
+    if each.reason:
+        yield one_line(each.reason)
 
 
 @_app.command()
@@ -111,9 +139,9 @@ def show(
 
     found, again = asyncio.run(read())
     if as_json:
-        console.say_json(described(found, again) | _content(found))
+        console.say_json(described(found, again, settings) | _content(found))
         return
-    for name, value in described(found, again).items():
+    for name, value in described(found, again, settings).items():
         if value not in (None, ""):
             console.say(f"{name.replace('_', ' '):<16} {plain(str(value))}")
     for name, raw in found.headers:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sceneloom.cli import console, options
+from sceneloom.cli import options
 from sceneloom.cli.outcomes import Outcome, Stop
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def lag(
       OK          nothing waits, or less and less
       UNDECIDED   something waits, and one look cannot tell more (--once)
       WARNING     more and more waits: the workers are too slow or too few
+      NO_MEMBERS  something waits, and no worker is there
       NO_COMMITS  never committed; trouble only where messages wait
       STALLED     something waits, and the commits stand still
       STOPPED     the same for more than 10 looks (--watch)
@@ -53,6 +54,7 @@ def lag(
       RECREATED   committed past the end: the topic was deleted and made again
     \b
     Exit code: 0 OK or UNDECIDED; 1 WARNING or worse, or open jobs and no worker; 3 no broker answers.
+    No worker and nothing to do is OK. What to do stands below the table, and in `advice` with --json.
     \b
     Work that waits for a provider has no lag: the lines below the table tell of it.
     Lag is an upper bound: marks of transactions count, and are no messages.
@@ -75,8 +77,6 @@ def lag(
     from sceneloom.cli.lag_view import show
 
     show(report, as_json=as_json)
-    if report.is_abandoned:
-        console.warn("jobs are open, and no worker runs: start one with `sceneloom worker`")
     if report.is_trouble:
         raise typer.Exit(Outcome.FAILED)
 

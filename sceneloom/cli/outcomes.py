@@ -25,6 +25,14 @@ class Stop(Exception):
         self.outcome = outcome
 
 
+def no_such_project(project_id: str) -> Stop:
+    """Return what to say where nobody has heard of the project."""
+    return Stop(
+        f"there is no project {project_id} yet: nobody submitted it, or no worker has taken it up "
+        "(start one with `sceneloom worker`)"
+    )
+
+
 # Named by text, so that a command that needs none of these modules does not load them.
 _OUTCOMES: Final[Mapping[str, Outcome]] = MappingProxyType(
     {
@@ -34,6 +42,8 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = MappingProxyType(
         "sceneloom.topic_admin.TopicsRefused": Outcome.INVALID,
         "sceneloom.monitoring.group.GroupUnreadable": Outcome.UNREACHABLE,
         "sceneloom.monitoring.serving.PortTaken": Outcome.INVALID,
+        "sceneloom.table_folder.TablesInUse": Outcome.INVALID,
+        "sceneloom.table_folder.FolderUnusable": Outcome.INVALID,
         "sceneloom.brokers.BrokerUnavailable": Outcome.UNREACHABLE,
         "sceneloom.assets.errors.AssetStoreUnavailable": Outcome.FAILED,
         "sceneloom.demo.WorkerDied": Outcome.FAILED,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sceneloom.cli import console, options
-from sceneloom.cli.outcomes import Outcome, Stop
+from sceneloom.cli.outcomes import Outcome, Stop, no_such_project
 
 if TYPE_CHECKING:
     from models.commands import ProjectCommand
@@ -156,7 +156,6 @@ def status(
       sceneloom status --json the-last-keeper-1f0a22c3
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from sceneloom.cli.configuration import load_settings
-    from sceneloom.cli.following import no_such_project
     from sceneloom.cli.view import describe
     from sceneloom.client import read_state
 

@@ -8,7 +8,7 @@ import typer
 
 from sceneloom.cli import console, options
 from sceneloom.cli.ages import OlderThan
-from sceneloom.cli.letter_words import Filters, filter_of, plain, text_of
+from sceneloom.cli.letter_words import Filters, filter_of, in_ranges, plain, text_of
 from sceneloom.cli.outcomes import Outcome, Stop
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def replay(
     everything: Annotated[bool, typer.Option("--all", help="All that there are.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Also what was replayed before.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Also what would die again.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     broker: options.Broker = None,
     topic_prefix: options.Prefix = None,
@@ -44,7 +45,9 @@ def replay(
 
     Key, value and the message's own headers are sent unchanged, to the partition of the key; the header
     `sceneloom-replayed` says which letter it was. The letter stays. Repair first what it died of: a message
-    that is refused again becomes one more dead letter.
+    that workers of this release could not read, a command for a project that still is not there, and a grant
+    whose id is taken would die again, and are left out with the reason; --anyway sends them all the same, as
+    for workers of a newer release.
 
     A letter whose replay is still on its topic (they keep 7 days) is left out; --again sends it all the same.
     Two people who replay at the same moment do not see each other. The exit code is 1 where a letter could
@@ -62,7 +65,9 @@ def replay(
     from sceneloom.operations.replay import Fate
 
     settings = load_settings(broker=broker, topic_prefix=topic_prefix)
-    plans = asyncio.run(_choose(settings, letters or (), filter_of(filters, older_than), again=again))
+    plans = asyncio.run(
+        _choose(settings, letters or (), filter_of(filters, older_than), again=again, anyway=anyway)
+    )
     able = [plan for plan in plans if plan.fate is Fate.SEND]
     if not as_json:
         _tell_plans(plans, dry_run=dry_run)
@@ -78,12 +83,12 @@ def replay(
             console.say_json([_outcome(plan, sent, doubtful, dry_run=dry_run) for plan in plans])
     if not as_json and sent:
         console.note(_how_far(able, sent))
-    if any(plan.fate is Fate.IMPOSSIBLE for plan in plans) or any(sent.values()):
+    if any(plan.fate in {Fate.IMPOSSIBLE, Fate.IN_VAIN} for plan in plans) or any(sent.values()):
         raise typer.Exit(Outcome.FAILED)
 
 
 async def _choose(
-    settings: "Settings", names: Sequence[str], wanted: "LetterFilter", *, again: bool
+    settings: "Settings", names: Sequence[str], wanted: "LetterFilter", *, again: bool, anyway: bool
 ) -> "list[Plan]":
     from sceneloom.clock import SystemClock
     from sceneloom.operations.letters import envelopes, named
@@ -94,7 +99,7 @@ async def _choose(
     now = SystemClock().now()
     chosen = [each for each in among if wanted.wants(each, now, prefix=settings.topic_prefix)]
     before = set() if again else await replayed_before(settings, chosen)
-    return await planned(settings, chosen, before)
+    return await planned(settings, chosen, before, anyway=anyway)
 
 
 def _send(settings: "Settings", able: "Sequence[Plan]", sent: dict[str, str]) -> None:
@@ -165,20 +170,9 @@ def _outcome(plan: "Plan", sent: dict[str, str], doubtful: str | None, *, dry_ru
 
 def _how_far(able: "Sequence[Plan]", sent: dict[str, str]) -> str:
     done = [name for name, why_not in sent.items() if not why_not]
-    line = f"{len(done)} of {len(able)} sent" + (f": {_in_ranges(done)}" if done else "")
+    line = f"{len(done)} of {len(able)} sent" + (f": {in_ranges(done)}" if done else "")
     doubtful = _unanswered(able, sent)
     return f"{line}; {doubtful} may have been sent, nobody answered" if doubtful else line
-
-
-def _in_ranges(names: Sequence[str]) -> str:
-    """Write 1, 2, 3, 7 as `1 to 3, 7`."""
-    ranges: list[list[str]] = []
-    for name in names:
-        if ranges and name.isdigit() and ranges[-1][-1].isdigit() and int(name) == int(ranges[-1][-1]) + 1:
-            ranges[-1] = [ranges[-1][0], name]
-        else:
-            ranges.append([name])
-    return ", ".join(" to ".join(each) for each in ranges)
 
 
 def _unanswered(able: "Sequence[Plan]", sent: dict[str, str]) -> str | None:

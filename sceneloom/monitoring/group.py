@@ -143,7 +143,7 @@ class GroupProbe:
             each: Observation(at=now, committed=committed.get(each), begin=begins[each], end=ends[each])
             for each in partitions
         }
-        observed = await self._looked_into(observed)
+        observed = await self._looked_into(observed, at_once=not members)
         return Look(state, members, observed, sum(ends[each] - begins[each] for each in others))
 
     def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
@@ -205,23 +205,23 @@ class GroupProbe:
         return await self._client.send(self._client.get_random_node() if node is None else node, request)
 
     async def _looked_into(
-        self, observed: Mapping[TopicPartition, Observation]
+        self, observed: Mapping[TopicPartition, Observation], *, at_once: bool
     ) -> dict[TopicPartition, Observation]:
         """Add what really waits: since when, or that it is no message at all.
 
-        Only those are read that stand still since the look before, and each only once: what lies between
-        two offsets never becomes a message.
+        Only those are read that stand still since the look before, or *at_once* where nobody can be reading
+        them, and each only once: what lies between two offsets never becomes a message.
         """
         spans = {
-            each: Span(max(now.committed, now.begin), now.end)
+            each: Span(max(now.committed or 0, now.begin), now.end)
             for each, now in observed.items()
-            if now.committed is not None and now.lag
+            if now.waiting
         }
         self._told = {each: told for each, told in self._told.items() if spans.get(each) == told[0]}
         still = {
             each: span
             for each, span in spans.items()
-            if self._spans.get(each) == span and each not in self._told
+            if (at_once or self._spans.get(each) == span) and each not in self._told
         }
         self._spans = spans
         for each, oldest in (await peek(self._settings, still)).items():

@@ -2,13 +2,27 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from types import MappingProxyType
+from typing import Final
 
 from aiokafka import TopicPartition
 
 from models.values import Value
 from sceneloom.monitoring.group import Look, Member
-from sceneloom.monitoring.verdicts import History, Verdict, worst
+from sceneloom.monitoring.verdicts import History, Verdict, unattended, worst
 from sceneloom.monitoring.work import WorkCounts
+
+_ADVICE: Final[Mapping[Verdict, str]] = MappingProxyType(
+    {
+        Verdict.WARNING: "start more workers, up to the number of partitions; look at CPU, disk and broker",
+        Verdict.NO_COMMITS: "a worker that has just started commits within seconds; else `sceneloom doctor`",
+        Verdict.STALLED: "look into the log and at /ready of the member that has it",
+        Verdict.STOPPED: "restart the member that has it: nothing is lost, and nothing is paid twice",
+        Verdict.REWIND: "somebody reset the offsets, or the broker lost commits; it passes by itself",
+        Verdict.RECREATED: "the topic was deleted and made again: `sceneloom topics list` before all else",
+    }
+)
+"""What to do about a partition that a worker has."""
 
 
 class PartitionReport(Value):
@@ -58,6 +72,11 @@ class GroupReport(Value):
     dead_letters: int
 
     @property
+    def is_unattended(self) -> bool:
+        """Whether messages wait, and no worker is there to read them."""
+        return not self.members and self.waiting > 0
+
+    @property
     def by_topic(self) -> Mapping[str, list[PartitionReport]]:
         """The partitions of each topic, in order."""
         topics: dict[str, list[PartitionReport]] = {}
@@ -82,6 +101,11 @@ class Report(Value):
         """Whether somebody must look."""
         return self.group.verdict.is_trouble or self.is_abandoned
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do about it, for people; nothing where nobody must look."""
+        return tuple(_advice(self))
+
 
 class Histories:
     """What was observed of all partitions of one group."""
@@ -97,13 +121,15 @@ class Histories:
         for each, observation in look.partitions.items():
             self._histories[each].add(observation)
         partitions = tuple(self._partitions(look))
+        waiting = sum(each.waiting for each in partitions)
+        verdict = worst(self._histories.values())
         return GroupReport(
             group=self._group,
             at=max(observation.at for observation in look.partitions.values()),
             state=look.state,
-            verdict=worst(self._histories.values()),
+            verdict=unattended(verdict) if waiting and not look.members else verdict,
             lag=sum(each.lag or 0 for each in partitions),
-            waiting=sum(each.waiting for each in partitions),
+            waiting=waiting,
             lag_seconds=max(each.lag_seconds or 0.0 for each in partitions),
             members=tuple(_member(member, look) for member in look.members),
             partitions=partitions,
@@ -113,10 +139,11 @@ class Histories:
     def _partitions(self, look: Look) -> Iterator[PartitionReport]:
         for each, history in self._histories.items():
             latest, time_lag, owner = history.latest, history.time_lag, look.owner_of(each)
+            verdict = history.verdict
             yield PartitionReport(
                 topic=each.topic,
                 partition=each.partition,
-                verdict=history.verdict,
+                verdict=unattended(verdict) if latest.waiting and not look.members else verdict,
                 observations=history.observations,
                 committed=latest.committed,
                 begin=latest.begin,
@@ -128,6 +155,26 @@ class Histories:
                 lag_seconds_at_least=time_lag is not None and time_lag.at_least,
                 member=None if owner is None else _name(owner),
             )
+
+
+def _advice(report: Report) -> Iterator[str]:
+    group = report.group
+    if group.is_unattended or report.is_abandoned:
+        what = "messages wait" if group.is_unattended else "jobs are open"
+        yield (
+            f"{what}, and no worker runs in the group {group.group}: start one with `sceneloom worker`; "
+            "one that does run has another SCENELOOM_APP_ID, SCENELOOM_TOPIC_PREFIX or SCENELOOM_BROKER"
+        )
+        return
+    for verdict, advice in _ADVICE.items():
+        if places := [each for each in group.partitions if each.verdict is verdict and _matters(each)]:
+            first = f"{places[0].topic}[{places[0].partition}]"
+            where = first if len(places) == 1 else f"{first} and {len(places) - 1} more"
+            yield f"{where}: {advice}"
+
+
+def _matters(partition: PartitionReport) -> bool:
+    return partition.verdict is not Verdict.NO_COMMITS or partition.waiting > 0
 
 
 def _member(member: Member, look: Look) -> MemberReport:

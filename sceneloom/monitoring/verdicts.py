@@ -28,6 +28,8 @@ class Verdict(StrEnum):
     """There is lag, and one observation cannot tell whether it shrinks."""
     WARNING = "WARNING"
     """Lag grows though commits advance: the workers are too slow or too few."""
+    NO_MEMBERS = "NO_MEMBERS"
+    """Something waits, and the group has no member: no worker is there to read it."""
     NO_COMMITS = "NO_COMMITS"
     """The group has never committed here; trouble only where messages wait."""
     STALLED = "STALLED"
@@ -167,6 +169,11 @@ def _of_lag(seen: Sequence[Observation], window: Sequence[Observation]) -> Verdi
     lags = [each.waiting for each in window]
     grows = lags[-1] > lags[0] > 0 and min(lags) == lags[0]
     return Verdict.WARNING if grows else Verdict.OK
+
+
+def unattended(verdict: Verdict) -> Verdict:
+    """Return *verdict* where something waits in a group without members: what is worse stays."""
+    return max(verdict, Verdict.NO_MEMBERS, key=lambda each: each.rank)
 
 
 def worst(histories: Iterable[History]) -> Verdict:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -103,14 +103,36 @@ async def topics(settings: Settings) -> list[Finding]:
     if missing := [state.spec.name for state in states if state.found is None]:
         advice = "create them with `sceneloom topics create`, or start a worker, which does it too"
         findings.append(fault(f"missing: {', '.join(missing)}", advice))
-    advice = "set SCENELOOM_PARTITIONS and SCENELOOM_REPLICATION to what was found, or change the topic"
+    alike: dict[str, list[str]] = {}
+    for state in states:
+        for wrong in state.faults:
+            alike.setdefault(wrong, []).append(state.spec.name)
     findings += [
-        fault(f"{state.spec.name}: {wrong}", advice)
-        for state in states
-        if state.found is not None
-        for wrong in state.faults
+        fault(f"{wrong}: {_all_or_some(names, len(states))}", _cure(wrong)) for wrong, names in alike.items()
     ]
     return findings or [ok(f"all {len(states)} are there, as they should be")]
+
+
+def _all_or_some(names: Sequence[str], of: int) -> str:
+    return f"all {of} topics" if len(names) == of else ", ".join(names)
+
+
+def _cure(wrong: str) -> str:
+    """Say what to do about a topic that is otherwise than wanted, as `TopicState.faults` words it."""
+    if wrong.startswith("partitions"):
+        return (
+            "set SCENELOOM_PARTITIONS to what was found, or choose another SCENELOOM_TOPIC_PREFIX: "
+            "projects keep their partition, so none can be added"
+        )
+    if wrong.startswith("replication"):
+        return (
+            "set SCENELOOM_REPLICATION to what was found, or reassign the partitions "
+            "(kafka-reassign-partitions.sh)"
+        )
+    return (
+        "set it back (kafka-configs.sh --alter --entity-type topics): a changelog that is not compacted "
+        "loses rows"
+    )
 
 
 async def workers(settings: Settings) -> list[Finding]:

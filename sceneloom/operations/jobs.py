@@ -46,6 +46,7 @@ class JobFilter:
     """Which jobs are wanted: those that meet everything that is named."""
 
     project_id: str | None = None
+    job_id: str | None = None
     statuses: Collection[JobStatus] = ()
     provider: str | None = None
     older_than: timedelta | None = None
@@ -57,6 +58,7 @@ class JobFilter:
         job = line.job
         return (
             (self.project_id is None or job.project_id == self.project_id)
+            and (self.job_id is None or job.job_id == self.job_id)
             and (not self.statuses or job.status in self.statuses)
             and (self.provider is None or job.offer.provider == self.provider)
             and (self.older_than is None or line.age > self.older_than)

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
-from typing import Final
 
 from aiokafka import ConsumerRecord
 
@@ -22,26 +21,9 @@ from sceneloom.dead_letters import (
     TOPIC,
     Headers,
 )
+from sceneloom.operations.rereading import why_unreadable
 from sceneloom.settings import Settings
-from sceneloom.topics import (
-    CREDIT_REQUESTS,
-    CREDIT_RESULTS,
-    DEAD_LETTERS,
-    JOB_EVENTS,
-    PROJECT_REQUESTS,
-    SCENE_REQUESTS,
-    SCENE_RESULTS,
-)
-
-READ_BY_WORKERS: Final = (
-    PROJECT_REQUESTS,
-    SCENE_REQUESTS,
-    JOB_EVENTS,
-    SCENE_RESULTS,
-    CREDIT_REQUESTS,
-    CREDIT_RESULTS,
-)
-"""The topics that a message can die on, and be sent to again."""
+from sceneloom.topics import DEAD_LETTERS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +52,8 @@ class Letter:
     """Bytes of a value that could not be copied."""
     replay_of: str | None
     """The letter that this message was replayed from before it died again."""
+    unreadable: str = ""
+    """Why workers of this release could not read the message; empty where they could, or nobody looked."""
 
     @property
     def name(self) -> str:
@@ -103,6 +87,13 @@ def letter_in(record: ConsumerRecord) -> Letter:
     )
 
 
+def judged(letter: Letter, settings: Settings) -> Letter:
+    """Return *letter*, which has its value, with what the workers of this release would say of it."""
+    if letter.omitted is not None:
+        return letter
+    return replace(letter, unreadable=why_unreadable(letter.topic, letter.key, letter.value, settings))
+
+
 async def letters(settings: Settings) -> AsyncGenerator[Letter]:
     """Yield all dead letters, the oldest first of each partition; close it where you stop before the end.
 
@@ -110,7 +101,7 @@ async def letters(settings: Settings) -> AsyncGenerator[Letter]:
     """
     async with Reader(settings, DEAD_LETTERS) as reader:
         async for record in reader.history():
-            yield letter_in(record)
+            yield judged(letter_in(record), settings)
 
 
 async def envelopes(settings: Settings) -> list[Letter]:

@@ -11,7 +11,7 @@ from faust.types import TP
 
 from sceneloom.changelog_notes import ChangelogNotes
 from sceneloom.kafka_access import ANSWER_SECONDS, client_options
-from sceneloom.operations.letters import READ_BY_WORKERS
+from sceneloom.operations.rereading import READ_BY_WORKERS
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerUnreachable, partition_counts
 from sceneloom.topics import app_name, topic_name, topic_specs

@@ -11,13 +11,18 @@ from typing import Final
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
+from models.credits import GrantConflict
+from models.errors import UnknownProject
 from sceneloom.client import Reader
 from sceneloom.dead_letters import REPLAYED
 from sceneloom.kafka_access import ANSWER_SECONDS, client_options
-from sceneloom.operations.letters import READ_BY_WORKERS, Letter, letters
+from sceneloom.monitoring.watch import inputs
+from sceneloom.operations.letters import Letter, letters
+from sceneloom.operations.projects import read_projects
+from sceneloom.operations.rereading import read_by_workers
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerUnreachable, partition_counts
-from sceneloom.topics import partition_of, topic_name
+from sceneloom.topics import partition_of
 
 _LARGEST_REQUEST: Final = 16 * 1024 * 1024
 """Above what any of our topics takes: the broker has the last word."""
@@ -25,12 +30,17 @@ _LARGEST_REQUEST: Final = 16 * 1024 * 1024
 _SKEW: Final = timedelta(hours=1)
 """How far the clocks of a worker and of whoever replays may be apart."""
 
+_UNKNOWN_PROJECT: Final = UnknownProject.__name__
+_GRANT_CONFLICT: Final = GrantConflict.__name__
+
 
 class Fate(Enum):
     """What becomes of a letter in a replay."""
 
     SEND = "send"
     DONE_BEFORE = "done before"
+    IN_VAIN = "in vain"
+    """It would die again."""
     IMPOSSIBLE = "impossible"
 
 
@@ -48,19 +58,48 @@ Report = Callable[[str, str], None]
 """Hears the name of a letter, and why it could not be sent; an empty reason says that it was."""
 
 
-async def planned(settings: Settings, chosen: Sequence[Letter], before: Collection[str]) -> list[Plan]:
+async def planned(
+    settings: Settings, chosen: Sequence[Letter], before: Collection[str], *, anyway: bool = False
+) -> list[Plan]:
     """Say what to do with each letter; *before* names those that were replayed, and are left out.
 
+    One that would die again is left out as well, unless *anyway*.
     Raises `BrokerUnreachable` and `TopicsMissing`.
     """
-    ours = {topic_name(settings, topic) for topic in READ_BY_WORKERS}
-    wanted = sorted({letter.topic for letter in chosen} & ours)
+    wanted = sorted({letter.topic for letter in chosen} & set(inputs(settings)))
     counts = await partition_counts(settings, wanted) if wanted else {}
     done = "it was replayed before; --again sends it once more"
-    return [
+    plans = [
         Plan(each, Fate.DONE_BEFORE, why=done) if each.name in before else _plan(each, counts)
         for each in chosen
     ]
+    return plans if anyway else await _without_the_vain(settings, plans)
+
+
+async def _without_the_vain(settings: Settings, plans: Sequence[Plan]) -> list[Plan]:
+    able = [plan.letter for plan in plans if plan.fate is Fate.SEND]
+    there: set[str] = set()
+    if any(letter.error == _UNKNOWN_PROJECT for letter in able):
+        there = {project.project_id for project in (await read_projects(settings)).values}
+    judged = []
+    for plan in plans:
+        why = _why_in_vain(plan.letter, there) if plan.fate is Fate.SEND else ""
+        judged.append(
+            Plan(plan.letter, Fate.IN_VAIN, why=f"{why}; --anyway sends it all the same") if why else plan
+        )
+    return judged
+
+
+def _why_in_vain(letter: Letter, there: Collection[str]) -> str:
+    """Return why workers of this release would refuse the message again; empty where they may take it."""
+    if letter.unreadable:
+        return f"it would be refused again: {letter.unreadable}"
+    project = (letter.key or b"").decode(errors="replace")
+    if letter.error == _UNKNOWN_PROJECT and project not in there:
+        return f"it would be refused again: there still is no project {project}"
+    if letter.error == _GRANT_CONFLICT:
+        return "it would be refused again: a grant id is taken for good"
+    return ""
 
 
 def _plan(letter: Letter, counts: Mapping[str, int]) -> Plan:
@@ -86,7 +125,7 @@ async def replayed_before(settings: Settings, chosen: Sequence[Letter]) -> set[s
 
     Reads those topics from the death of the oldest letter on. Raises `BrokerUnreachable`, `TopicsMissing`.
     """
-    topics = [t for t in READ_BY_WORKERS if topic_name(settings, t) in {letter.topic for letter in chosen}]
+    topics = sorted({topic for each in chosen if (topic := read_by_workers(each.topic, settings))})
     if not topics:
         return set()
     since = min(letter.died_at for letter in chosen) - _SKEW

@@ -87,3 +87,13 @@ def test_following_goes_on_with_what_comes_until_ctrl_c(settings: Settings) -> N
     _, errors = following.communicate(timeout=60)
     assert following.returncode == Outcome.INTERRUPTED
     assert "Traceback" not in errors
+
+
+def test_the_events_of_a_project_that_nobody_has_heard_of_are_an_error_and_no_empty_list(
+    run: Run, settings: Settings
+) -> None:
+    shown = run("events", "--project", "NOSUCH", "--json")
+    assert (shown.exit_code, shown.stdout) == (Outcome.FAILED, "")
+    assert "there is no project NOSUCH yet" in shown.stderr
+    rejected = run("events", "--project", "film-2")
+    assert (rejected.exit_code, len(rejected.stdout.splitlines())) == (Outcome.DONE, 1)

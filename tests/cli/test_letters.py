@@ -7,7 +7,7 @@ import pytest
 from aiokafka import AIOKafkaProducer, ConsumerRecord
 from typer.testing import CliRunner, Result
 
-from sceneloom.cli import app
+from sceneloom.cli import app, console
 from sceneloom.cli.outcomes import Outcome
 from sceneloom.operations import replay
 from sceneloom.settings import Settings
@@ -44,7 +44,7 @@ def arrived(settings: Settings, topic: str = PROJECT_REQUESTS) -> list[ConsumerR
 
 
 def asked(answer: str | None, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["dead-letters", "replay", *arguments], input=answer)
+    return CliRunner().invoke(app, ["dead-letters", "replay", "--anyway", *arguments], input=answer)
 
 
 def letters(result: Result) -> list[str]:
@@ -59,12 +59,46 @@ def test_where_there_is_none_that_is_said(run: Run, settings: Settings) -> None:
 
 def test_letters_are_listed_the_oldest_first_with_where_and_why(run: Run, three: Settings) -> None:
     shown = run("dead-letters", "list")
-    lines = shown.stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["letter", "0", "1", "2"]
-    assert f"{three.topic_prefix}project-requests[2]@7" in lines[1]
-    assert "IllegalTransition" in lines[2]
-    assert "(5000000 left out)" in lines[3]
-    assert "too \\x1b[31mlarge" in lines[3], "a letter must not command the terminal"
+    first, second, third = (
+        [line.strip() for line in shown.stdout.splitlines()[start : start + 3]] for start in (0, 3, 6)
+    )
+    assert [each[0].split()[0] for each in (first, second, third)] == ["0", "1", "2"]
+    assert first[0].endswith("project-requests[2]@7  Unreadable")
+    assert three.topic_prefix not in shown.stdout
+    assert first[1:] == ["key p1, 15 bytes", "x"]
+    assert second[0].endswith("job-events[2]@7  IllegalTransition")
+    assert third[1] == "key p1, 5000000 bytes, left out"
+    assert third[2] == "too \\x1b[31mlarge", "a letter must not command the terminal"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_list_fits_into_a_terminal_and_loses_nothing_for_scripts(
+    run: Run, settings: Settings, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    key, reason = f"the-last-keeper-{'1f0a22c3' * 5}", "scenes.0.prompt: Field required; " * 20
+    asyncio.run(die(settings, PROJECT_REQUESTS, key.encode(), b"{}", reason=reason))
+    for stream in (console.out(), console.err()):
+        monkeypatch.setattr(stream, "width", width)
+    shown = run("dead-letters", "list")
+    lines = [*shown.stdout.splitlines(), *shown.stderr.splitlines()]
+    assert max(map(len, lines)) <= width
+    assert len(shown.stdout.splitlines()) <= 6, "one letter does not fill a screen"
+    assert "project-requests[2]@7  Unreadable" in lines[0]
+    assert key in shown.stdout
+    assert "…" in shown.stdout
+    (whole,) = json.loads(run("dead-letters", "list", "--json").stdout)
+    assert (whole["key"], whole["reason"], whole["error"]) == (key, reason, "Unreadable")
+
+
+def test_what_to_do_is_told_once_for_all_letters_that_it_is_about(run: Run, three: Settings) -> None:
+    asyncio.run(die(three, PROJECT_REQUESTS, b"p3", b"{"))
+    told = run("dead-letters", "list").stderr
+    assert "  0, 3: its sender must correct it" in told
+    assert "  1: a message between workers did not fit its project" in told
+    assert "  2: its sender must send it anew" in told
+    advice = [each["advice"] for each in json.loads(run("dead-letters", "list", "--json").stdout)]
+    assert advice[1].startswith("a message between workers")
+    assert "advice           its sender must correct it" in run("dead-letters", "show", "0").stdout
 
 
 @pytest.mark.parametrize(
@@ -114,12 +148,12 @@ def test_a_letter_that_is_not_there_is_an_error(run: Run, three: Settings) -> No
 
 
 def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(run: Run, three: Settings) -> None:
-    shown = run("dead-letters", "replay", "--all", "--dry-run")
+    shown = run("dead-letters", "replay", "--all", "--dry-run", "--anyway")
     assert shown.exit_code == Outcome.FAILED, "one of them cannot be sent"
     lines = shown.stdout.splitlines()
     assert lines[0].startswith(f"0: would be sent to {three.topic_prefix}project-requests[")
     assert "too large to be kept" in lines[2]
-    outcomes = json.loads(run("dead-letters", "replay", "--all", "--dry-run", "--json").stdout)
+    outcomes = json.loads(run("dead-letters", "replay", "--all", "--dry-run", "--json", "--anyway").stdout)
     assert [each["outcome"] for each in outcomes] == ["would be sent", "would be sent", "refused"]
     assert arrived(three) == []
     assert arrived(three, JOB_EVENTS) == []
@@ -143,24 +177,24 @@ def test_nothing_is_sent_before_somebody_agrees(run: Run, three: Settings) -> No
 def test_what_was_replayed_is_told_and_left_out_until_it_is_asked_for_again(
     run: Run, three: Settings
 ) -> None:
-    assert run("dead-letters", "replay", "0", "--yes").exit_code == Outcome.DONE
-    again = run("dead-letters", "replay", "0", "1", "--yes", "--json")
+    assert run("dead-letters", "replay", "--anyway", "0", "--yes").exit_code == Outcome.DONE
+    again = run("dead-letters", "replay", "--anyway", "0", "1", "--yes", "--json")
     assert again.exit_code == Outcome.DONE
     assert [each["outcome"] for each in json.loads(again.stdout)] == ["replayed before", "sent"]
     assert len(arrived(three)) == 1
-    run("dead-letters", "replay", "0", "--again", "--yes")
+    run("dead-letters", "replay", "--anyway", "0", "--again", "--yes")
     assert len(arrived(three)) == 2
     listed = json.loads(run("dead-letters", "list", "--replayed", "--json").stdout)
     assert [each["replayed"] for each in listed] == [True, True, False]
     unasked = json.loads(run("dead-letters", "list", "--json").stdout)
     assert [each["replayed"] for each in unasked] == [None] * 3, "unless one looks, nobody knows"
-    assert run("dead-letters", "list", "--replayed").stdout.splitlines()[1].endswith("replayed")
+    assert run("dead-letters", "list", "--replayed").stdout.splitlines()[1].endswith("; replayed")
 
 
 def test_a_message_that_died_again_names_the_letter_before(run: Run, three: Settings) -> None:
     asyncio.run(die(three, PROJECT_REQUESTS, b"p1", b"{", replayed="0"))
-    assert run("dead-letters", "list").stdout.splitlines()[4].endswith("replay of 0, died again")
-    run("dead-letters", "replay", "3", "--yes")
+    assert "  key p1, 1 bytes; replay of 0, died again" in run("dead-letters", "list").stdout
+    run("dead-letters", "replay", "--anyway", "3", "--yes")
     (record,) = arrived(three)
     assert list(record.headers) == [("sceneloom-replayed", b"3")]
 
@@ -174,7 +208,7 @@ def test_which_letters_must_be_said(run: Run) -> None:
 def test_many_that_were_sent_are_told_in_ranges(run: Run, settings: Settings) -> None:
     for key in (b"a", b"a", b"b", b"a"):
         asyncio.run(die(settings, PROJECT_REQUESTS, key, b"x"))
-    shown = run("dead-letters", "replay", "--filter", "key=a", "--yes")
+    shown = run("dead-letters", "replay", "--anyway", "--filter", "key=a", "--yes")
     assert shown.stderr == "3 of 3 sent: 0 to 1, 3\n"
 
 
@@ -197,7 +231,20 @@ def test_one_that_is_broken_off_tells_how_far_it_came(
         return await send(producer, letter, plan)
 
     monkeypatch.setattr(replay, "_sent", breaking)
-    ended = run("dead-letters", "replay", "--all", "--yes", "--json")
+    ended = run("dead-letters", "replay", "--anyway", "--all", "--yes", "--json")
     assert ended.exit_code == outcome
     assert "1 of 3 sent: 0; 1 may have been sent, nobody answered" in ended.stderr
     assert [each["outcome"] for each in json.loads(ended.stdout)] == ["sent", "unknown", "not sent"]
+
+
+def test_what_would_die_again_is_not_sent_unless_somebody_insists(run: Run, settings: Settings) -> None:
+    asyncio.run(die(settings, PROJECT_REQUESTS, b"p1", b"{"))
+    refused = run("dead-letters", "replay", "0", "--yes")
+    assert refused.exit_code == Outcome.FAILED
+    assert "0: is not sent: it would be refused again: " in refused.stdout
+    assert "--anyway sends it all the same" in refused.stdout
+    (told,) = json.loads(run("dead-letters", "replay", "0", "--yes", "--json").stdout)
+    assert told["outcome"] == "refused"
+    assert arrived(settings) == []
+    assert run("dead-letters", "replay", "0", "--yes", "--anyway").exit_code == Outcome.DONE
+    assert len(arrived(settings)) == 1

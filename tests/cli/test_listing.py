@@ -193,3 +193,57 @@ def test_a_half_set_provider_is_told_by_its_setting(
     refused = run("jobs")
     assert refused.exit_code == Outcome.INVALID
     assert "SCENELOOM_FAL_MODEL" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["jobs", "projects"])
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_project_that_nobody_has_heard_of_is_an_error_as_for_every_command(
+    run: Run, settings: Settings, command: str, as_json: list[str]
+) -> None:
+    keep(settings, a_job(project_id="p1"))
+    shown = run(command, "NOSUCH", *as_json)
+    assert (shown.exit_code, shown.stdout) == (Outcome.FAILED, "")
+    assert "there is no project NOSUCH yet" in shown.stderr
+    assert shown.stderr == run("status", "NOSUCH").stderr
+
+
+def test_a_known_project_without_jobs_or_with_none_like_that_is_no_error(
+    run: Run, settings: Settings
+) -> None:
+    tell(settings, "accepted")
+    keep(settings, a_job(project_id="p1"))
+    for arguments in (["jobs", "accepted"], ["jobs", "p1", "--status", "failed"]):
+        assert run(*arguments).exit_code == Outcome.DONE
+    assert json.loads(run("jobs", "accepted", "--json").stdout) == []
+
+
+def test_one_project_is_listed_by_its_id_and_other_filters_hold_as_well(run: Run, settings: Settings) -> None:
+    tell(settings, "a", user_id="u1")
+    tell(settings, "b", user_id="u1")
+    assert names(run("projects", "a", "--json").stdout, "project_id") == ["a"]
+    other = run("projects", "a", "--user", "u2")
+    assert (other.exit_code, other.stderr) == (Outcome.DONE, "none of the 2 projects is like that\n")
+
+
+@pytest.mark.parametrize("job", ["p1/scene-001/image", "p1/scene-007/clip"])
+def test_a_job_that_is_not_there_is_an_error_that_names_those_of_its_project(
+    run: Run, settings: Settings, job: str
+) -> None:
+    keep(settings, a_job(project_id="p1"))
+    assert names(run("jobs", "p1/scene-001/clip", "--json").stdout, "job_id") == ["p1/scene-001/clip"]
+    shown = run("jobs", job)
+    assert (shown.exit_code, shown.stdout) == (Outcome.FAILED, "")
+    assert f"there is no job {job}: project p1 has p1/scene-001/clip" in shown.stderr
+
+
+def test_stuck_projects_are_those_that_nobody_gets_on_with(run: Run, settings: Settings) -> None:
+    old = {"created_at": ago(hours=2), "submitted_at": ago(hours=2), "intended_at": ago(hours=2)}
+    long_ago, now = {"updated_at": ago(hours=1)}, {"updated_at": ago(seconds=5)}
+    keep(settings, under_way("lost", **old), under_way("fine", submitted_at=ago(minutes=1)))
+    tell(settings, "lost", **long_ago)
+    tell(settings, "fine", **long_ago)
+    tell(settings, "forgotten", state=ProjectState.RENDERING, **long_ago)
+    tell(settings, "begun", **now)
+    tell(settings, "done", state=ProjectState.COMPLETED, **long_ago)
+    assert set(names(run("projects", "--stuck", "--json").stdout, "project_id")) == {"lost", "forgotten"}
+    assert run("projects", "fine", "--stuck").stderr == "none of the 5 projects is like that\n"

@@ -41,10 +41,19 @@ def settings(broker: TestBroker, unique: str, monkeypatch: pytest.MonkeyPatch) -
 
 async def fall_behind(settings: Settings) -> None:
     """Leave three requests, of which the group has committed one, and a job in flight."""
-    for _ in range(3):
-        await write(settings, PROJECT_REQUESTS, "film-1", b"{}")
+    await leave_a_job(settings)
+    await commit_one_of_three(settings)
+
+
+async def leave_a_job(settings: Settings) -> None:
     changelog = f"{settings.app_id}-{JOBS_TABLE}-changelog"
     await write(settings, changelog, "job", encode(a_job(status=JobStatus.RUNNING)))
+
+
+async def commit_one_of_three(settings: Settings) -> None:
+    """Leave three requests, of which the group has committed one."""
+    for _ in range(3):
+        await write(settings, PROJECT_REQUESTS, "film-1", b"{}")
     partition = TopicPartition(
         topic_name(settings, PROJECT_REQUESTS), partition_of("film-1", settings.partitions)
     )
@@ -94,12 +103,25 @@ def test_json_is_one_object_with_every_partition(run: Run, settings: Settings) -
     assert report["work"]["jobs"] == {"running": {"ark": 1}}
 
 
-def test_one_look_cannot_decide_but_sees_that_nobody_works(run: Run, settings: Settings) -> None:
-    asyncio.run(fall_behind(settings))
+def test_open_jobs_and_no_worker_are_exit_code_1_though_nothing_waits(run: Run, settings: Settings) -> None:
+    asyncio.run(leave_a_job(settings))
     shown = run("lag", "--once")
-    assert "UNDECIDED, after 1 of 10 looks" in shown.stdout
     assert shown.exit_code == Outcome.FAILED
-    assert "jobs are open, and no worker runs" in shown.stderr
+    assert "jobs are open, and no worker runs" in shown.stdout
+
+
+@pytest.mark.parametrize("once", [["--once"], ["--interval", "1"]])
+def test_requests_that_wait_while_no_worker_is_there_are_exit_code_1_with_what_to_do(
+    run: Run, settings: Settings, once: list[str]
+) -> None:
+    asyncio.run(commit_one_of_three(settings))
+    shown = run("lag", *once)
+    assert shown.exit_code == Outcome.FAILED
+    assert re.search(r"group    \S+: (NO_MEMBERS, after 1|STALLED, after 2) of 10 looks", shown.stdout)
+    assert "messages wait, and no worker runs" in shown.stdout
+    assert "start one with `sceneloom worker`" in shown.stdout
+    told = json.loads(run("lag", *once, "--json").stdout)
+    assert "start one with `sceneloom worker`" in told["advice"][0]
 
 
 def test_requests_that_nobody_ever_read_are_exit_code_1(run: Run, settings: Settings) -> None:
@@ -107,6 +129,7 @@ def test_requests_that_nobody_ever_read_are_exit_code_1(run: Run, settings: Sett
     shown = run("lag", "--once")
     assert shown.exit_code == Outcome.FAILED
     assert re.search(r"none +1 +1 unread +nobody +NO_COMMITS", shown.stdout)
+    assert "start one with `sceneloom worker`" in shown.stdout
 
 
 def test_without_a_broker_or_without_topics_the_exit_code_is_3(
@@ -157,7 +180,8 @@ def test_watching_looks_again_and_again_until_ctrl_c(settings: Settings) -> None
     asyncio.run(fall_behind(settings))
     with started("lag", "--watch", "--json", "--interval", "1") as (watching, output):
         first, second = (json.loads(output.readline()) for _ in range(2))
-        assert first["group"]["verdict"] == "UNDECIDED"
+        assert first["group"]["verdict"] == "NO_MEMBERS"
+        assert "start one with `sceneloom worker`" in first["advice"][0]
         assert second["group"]["verdict"] == "STALLED"
         assert interrupted(watching) == Outcome.INTERRUPTED
 

@@ -1,4 +1,5 @@
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -12,7 +13,8 @@ from sceneloom import app
 from sceneloom.brokers.process import free_ports
 from sceneloom.cli.outcomes import Outcome
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import list_topics
+from sceneloom.table_folder import require_own
+from sceneloom.topic_admin import ensure_topics, list_topics
 from tests.cli.conftest import Run
 from tests.kafka_fixtures import TestBroker
 from tests.stage import settings_for
@@ -104,3 +106,43 @@ def test_a_tethered_process_ends_when_its_starter_lets_go() -> None:
     os.close(writing)
     process.communicate(timeout=30)
     assert process.returncode == 33
+
+
+def places(broker: TestBroker, unique: str) -> tuple[str, ...]:
+    """Name the topics of a worker, which has made them."""
+    settings = settings_for(broker.bootstrap, f"{unique}-")
+    asyncio.run(ensure_topics(settings))
+    return ("worker", "--broker", settings.broker, "--topic-prefix", f"{unique}-", "--partitions", "4")
+
+
+def test_a_second_worker_in_the_folder_of_another_is_told_to_take_its_own(
+    run: Run, broker: TestBroker, unique: str, tmp_path: Path
+) -> None:
+    worker = (*places(broker, unique), "--store", "rocksdb", "--data-folder", tmp_path / "data")
+    settings = settings_for(broker.bootstrap, f"{unique}-", store="rocksdb", data_folder=tmp_path / "data")
+    tables = Path(app.create_app(settings).conf.tabledir)
+    tables.mkdir(parents=True)
+    with (tables / "in-use").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        refused = run(*worker)
+    assert refused.exit_code == Outcome.INVALID
+    assert refused.stderr == (
+        f"error: another worker keeps its tables in {tables}: give each its own SCENELOOM_DATA_FOLDER "
+        "(--data-folder), or end the other one first\n"
+    )
+
+
+@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+def test_a_data_folder_that_cannot_be_made_ends_a_worker_with_the_setting_to_change(
+    run: Run, broker: TestBroker, unique: str, tmp_path: Path, store: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    worker = (*places(broker, unique), "--store", store, "--data-folder", tmp_path / "file" / "data")
+    refused = run(*worker, "--assets", tmp_path / "assets")
+    assert refused.exit_code == Outcome.INVALID
+    assert f"SCENELOOM_DATA_FOLDER: {tmp_path}/file/data cannot be written: Not a directory" in refused.stderr
+
+
+def test_a_lock_that_was_looked_for_is_free_again_for_the_worker(tmp_path: Path) -> None:
+    require_own(tmp_path)
+    require_own(tmp_path)

@@ -1,12 +1,14 @@
 import asyncio
 import logging
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from faust.types import TP
 
 from sceneloom.delivery import EXIT_CODE, DeliveryFailed
-from tests.delivery.fakes import PARTITION, Rig, record
+from tests.delivery.fakes import PARTITION, FakeThread, Rig, record
 
 
 def changelog_record(key: bytes, value: bytes) -> Any:
@@ -313,6 +315,63 @@ async def test_what_a_recovery_fetches_is_handed_out_to_a_reader_that_waited_thr
 
     _, message = await batch
     assert message.offset == 0
+
+
+class MovingThread(FakeThread):
+    """A connection whose fetch waits until something arrives, and takes what stands at the position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = asyncio.Event()
+        self.arrived = asyncio.Event()
+        self.patience = 0.0
+
+    async def getmany(self, _active: Any, timeout: float) -> Mapping[TP, list[Any]]:  # noqa: ASYNC109 -- Faust's signature
+        self.patience = timeout
+        self.began.set()
+        await self.arrived.wait()
+        taken, self.records = self.records, []
+        return {PARTITION: taken}
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        await super().seek_wait(partitions)
+        self.records = [record(0)]
+
+
+async def offsets_of(rig: Rig) -> list[int]:
+    return [message.offset async for _, message in rig.consumer.getmany(timeout=1.0)]
+
+
+async def test_a_fetch_that_began_before_a_rebalance_takes_nothing_from_the_recovery_after_it() -> None:
+    rig = Rig()
+    thread = MovingThread()
+    rig.consumer._thread = thread  # type: ignore[assignment]  # speaks the part that is used
+    old = asyncio.ensure_future(offsets_of(rig))
+    await thread.began.wait()
+
+    rig.consumer.stop_flow()
+    rig.app.consumer_generation_id += 1
+    seek = asyncio.ensure_future(rig.consumer.seek_wait({PARTITION: 0}))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    thread.arrived.set()
+    await seek
+    assert await old == []
+
+    rig.consumer.resume_flow()
+    assert await offsets_of(rig) == [0], "else the recovery stands still for ever"
+    assert thread.patience < 1, "a rebalance waits for the fetch"
+
+
+async def test_a_recovery_does_not_wait_for_a_reader_without_partitions() -> None:
+    rig = Rig()
+    rig.consumer._active_partitions = set()
+    idle = asyncio.ensure_future(offsets_of(rig))
+    for _ in range(50):
+        await asyncio.sleep(0)
+        assert not rig.consumer._batch.locked()
+    await rig.consumer.seek_wait({PARTITION: 0})
+    assert await idle == []
 
 
 async def test_a_seek_that_takes_too_long_ends_the_worker_instead_of_going_on(

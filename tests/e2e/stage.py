@@ -14,6 +14,8 @@ from aiokafka import AIOKafkaProducer, ConsumerRecord
 
 from models.snapshot import ProjectSnapshot
 from sceneloom.client import Reader, read_state
+from sceneloom.clock import SystemClock
+from sceneloom.monitoring.watch import Watch
 from sceneloom.settings import Settings
 from sceneloom.topics import JOB_EVENTS, PROJECT_REQUESTS, PROJECT_STATES, topic_name
 from tests.e2e.house import Ledger
@@ -125,6 +127,17 @@ class Stage:
             await asyncio.sleep(0.2)
         where = latest and (latest.state, latest.version)
         raise AssertionError(f"not reached, but {where}\n{self.log(self.started - 1)[-2000:]}")
+
+    async def until_committed(self) -> None:
+        """Wait until the workers have committed all that is on their topics."""
+        waiting = None
+        async with Watch(self.settings, clock=SystemClock()) as watch:
+            for _ in range(int(PATIENCE_SECONDS / 0.2)):
+                waiting = (await watch.look()).group.waiting
+                if waiting == 0:
+                    return
+                await asyncio.sleep(0.2)
+        raise AssertionError(f"{waiting} messages are not committed\n{self.log(self.started - 1)[-2000:]}")
 
     async def until_all(
         self, names: Iterable[str], reached: Callable[[ProjectSnapshot], bool]

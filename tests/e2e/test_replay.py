@@ -61,7 +61,7 @@ async def test_a_message_that_is_refused_again_is_a_letter_that_names_the_first(
     await stage.send("p1", b"{not json")
     await stage.until_records(DEAD_LETTERS, 1)
 
-    await sceneloom(stage, "dead-letters", "replay", "0", "--yes")
+    await sceneloom(stage, "dead-letters", "replay", "0", "--yes", "--anyway")
     await stage.until_records(DEAD_LETTERS, 2)
 
     _, listed = await sceneloom(stage, "dead-letters", "list", "--replayed", "--json")

@@ -102,6 +102,8 @@ async def test_a_project_whose_worker_was_killed_stays_one_trace(stage: Stage) -
     first = start(stage, HOUSE_SECONDS="600")
     await stage.submit("p1", a_request(1))
     await stage.until("p1", lambda snapshot: snapshot.state is ProjectState.GENERATING_SCENES)
+    # What was not committed comes again, and its work then follows from the message, not from the takeover.
+    await stage.until_committed()
     first.kill()
     start(stage)
     await stage.until("p1", is_over)

@@ -89,6 +89,19 @@ async def test_a_killed_consumer_leaves_an_empty_group_whose_lag_is_seen(bench: 
     assert (partition.verdict, partition.lag, partition.member) == (Verdict.STALLED, 4, None)
 
 
+async def test_what_waits_for_a_group_without_members_is_trouble_at_the_first_look_unless_it_is_only_a_mark(
+    bench: Bench,
+) -> None:
+    await bench.create_topic()
+    await bench.abort_transaction(1)
+    async with Consumer(bench, isolation_level="read_uncommitted") as consumer:
+        await consumer.read(1)
+    report = await bench.look()
+    assert (report.members, report.lag, report.waiting, report.verdict) == ((), 1, 0, Verdict.OK)
+    await bench.produce(1)
+    assert (await bench.look()).verdict is Verdict.NO_MEMBERS
+
+
 async def test_a_group_that_never_was_has_no_commits_and_no_lag(bench: Bench) -> None:
     await bench.create_topic(partitions=2)
     assert (await bench.look()).verdict is Verdict.OK, "nothing waits"

@@ -12,8 +12,8 @@ from sceneloom.clock import SystemClock
 from sceneloom.operations.broker_checks import ClockCheck, _group, broker, judged, topics, workers
 from sceneloom.operations.examination import Verdict
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import administration, ensure_topics
-from sceneloom.topics import PROJECT_REQUESTS, app_name, topic_name
+from sceneloom.topic_admin import _create, _wait_for_leaders, administration, ensure_topics
+from sceneloom.topics import JOBS_TABLE, PROJECT_REQUESTS, TopicSpec, app_name, changelog_name, topic_name
 from tests.kafka_fixtures import TestBroker
 from tests.stage import settings_for
 
@@ -56,9 +56,31 @@ async def test_missing_and_other_topics_are_named(settings: Settings) -> None:
     assert "sceneloom topics create" in finding.advice
     await ensure_topics(settings)
     assert [each.verdict for each in await topics(settings)] == [Verdict.OK]
-    found = await topics(settings.model_copy(update={"partitions": 6}))
-    assert len(found) == 8
-    assert "partitions: found 4, wanted 6" in found[0].found
+    (alike,) = await topics(settings.model_copy(update={"partitions": 6}))
+    assert alike.found.startswith("partitions: found 4, wanted 6: ")
+    assert alike.found.count(settings.topic_prefix) == 8, "the dead letters have one, always"
+    assert "SCENELOOM_PARTITIONS" in alike.advice
+
+
+async def test_each_kind_of_fault_of_topics_is_told_once_with_its_own_cure(settings: Settings) -> None:
+    await ensure_topics(settings)
+    both = await topics(settings.model_copy(update={"partitions": 6, "replication": 3}))
+    found = {each.found: each.advice for each in both}
+    assert len(found) == 2
+    assert "SCENELOOM_REPLICATION" in found["replication: found 1, wanted 3: all 9 topics"]
+
+
+@pytest.mark.kafka
+async def test_a_changelog_that_is_not_compacted_is_a_fault_of_its_own(settings: Settings) -> None:
+    changelog = changelog_name(settings, JOBS_TABLE)
+    async with administration(settings) as admin:
+        wrong = [TopicSpec(changelog, settings.partitions, 1, {"cleanup.policy": "delete"})]
+        await _create(admin, wrong)
+        await _wait_for_leaders(admin, wrong)
+    missing, finding = await topics(settings)
+    assert changelog not in missing.found
+    assert finding.found == f"cleanup.policy: found delete, wanted compact: {changelog}"
+    assert "loses rows" in finding.advice
 
 
 async def member(settings: Settings) -> AIOKafkaConsumer:

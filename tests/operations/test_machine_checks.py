@@ -2,6 +2,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from sceneloom.operations.examination import Finding, Verdict
 from sceneloom.operations.machine_checks import ffmpeg, folder, fonts, store, table_holders, voices
 from sceneloom.providers.speech import OfflineSpeech
 from sceneloom.settings import Settings
+from tests.delivery.test_tables_on_disk import fill
 
 _LOCKER = """
 import fcntl, sys
@@ -72,7 +74,53 @@ async def test_little_room_is_told(
 ) -> None:
     free = int(gigabytes * 1024**3)
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: Usage(free, 0, free))
-    assert only(await folder(settings(tmp_path)))[0] is verdict
+    found = await folder(settings(tmp_path, store="rocksdb"))
+    assert only(found)[0] is verdict, "one disk is told once, whatever lies on it"
+    assert f"tables in {tmp_path}/tables" in found[0].found
+    assert f"assets in {tmp_path}/store" in found[0].found
+    if verdict is not Verdict.OK:
+        assert "SCENELOOM_DATA_FOLDER" in found[0].advice
+        assert "SCENELOOM_ASSETS" in found[0].advice
+        assert "never remove files of the asset store by hand" in found[0].advice
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own, of 1 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["/bin/mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    mounted = subprocess.run(mount, capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["/bin/umount", "--lazy", str(disk)], check=True)
+
+
+async def test_the_disk_of_the_tables_and_that_of_the_assets_are_told_apart(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "tables").symlink_to(small_disk)
+    (tables,) = await folder(settings(tmp_path / "data", store="rocksdb"))
+    assert tables.verdict is Verdict.FAULT
+    assert tables.found == f"0.0 GB are free for tables in {tmp_path}/data/tables"
+    assert "a worker ends where its tables cannot be written" in tables.advice
+    (assets,) = await folder(settings(tmp_path / "data", assets=f"file://{small_disk}/films"))
+    assert assets.found == f"0.0 GB are free for assets in {small_disk}/films"
+
+
+async def test_a_full_disk_is_named_as_such_for_folder_and_store(small_disk: Path) -> None:
+    here = settings(small_disk)
+    assert only(await store(here))[0] is Verdict.OK
+    fill(small_disk)
+    for check in (folder, store):
+        (finding,) = await check(here)
+        assert finding.verdict is Verdict.FAULT
+        assert "No space left on device" in finding.found
+        assert finding.advice.startswith("its disk is full: make room")
 
 
 def locking(*paths: Path) -> subprocess.Popen[str]:

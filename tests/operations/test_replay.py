@@ -7,23 +7,30 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer, ConsumerRecord
 
+from models.errors import ErrorCode
+from models.job_events import PollNow
+from models.results import SceneFailed
 from sceneloom.app import create_app
 from sceneloom.client import Reader
-from sceneloom.operations.letters import READ_BY_WORKERS, Letter, envelopes
+from sceneloom.codec import encode
+from sceneloom.operations.letters import Letter, envelopes
 from sceneloom.operations.replay import Fate, Plan, planned, replay, replayed_before
+from sceneloom.operations.rereading import READ_BY_WORKERS
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import ensure_topics
 from sceneloom.topics import (
+    CREDIT_REQUESTS,
     DEAD_LETTERS,
     JOB_EVENTS,
     PROJECT_REQUESTS,
     SCENE_REQUESTS,
+    SCENE_RESULTS,
     partition_of,
     topic_name,
 )
 from tests.kafka_fixtures import TestBroker
 from tests.operations.test_letters import a_letter
-from tests.stage import settings_for
+from tests.stage import MOMENT, a_snapshot, settings_for, tell_state
 
 pytestmark = pytest.mark.kafka
 
@@ -62,7 +69,7 @@ async def sent(settings: Settings, *topics: str) -> list[ConsumerRecord]:
 
 
 async def replay_all(settings: Settings, before: Sequence[str] = ()) -> tuple[list[Plan], dict[str, str]]:
-    plans = await planned(settings, await envelopes(settings), before)
+    plans = await planned(settings, await envelopes(settings), before, anyway=True)
     outcomes: dict[str, str] = {}
     await replay(settings, plans, outcomes.__setitem__)
     return plans, outcomes
@@ -132,7 +139,7 @@ async def test_a_message_that_its_topic_does_not_take_is_told_and_the_next_one_f
 
 async def test_a_letter_named_twice_is_sent_once(settings: Settings) -> None:
     await die(settings, PROJECT_REQUESTS, b"p1", b"x")
-    (plan,) = await planned(settings, await envelopes(settings), ())
+    (plan,) = await planned(settings, await envelopes(settings), (), anyway=True)
     await replay(settings, [plan, plan], lambda *_: None)
     assert len(await sent(settings, PROJECT_REQUESTS)) == 1
 
@@ -150,10 +157,13 @@ async def test_what_was_replayed_is_known_by_the_message_that_was_sent(settings:
     await die(settings, JOB_EVENTS, b"p1", b"y")
     letters = await envelopes(settings)
     assert await replayed_before(settings, letters) == set()
-    await replay(settings, await planned(settings, letters[:1], ()), lambda *_: None)
+    await replay(settings, await planned(settings, letters[:1], (), anyway=True), lambda *_: None)
     before = await replayed_before(settings, letters)
     assert before == {"0"}
-    assert [plan.fate for plan in await planned(settings, letters, before)] == [Fate.DONE_BEFORE, Fate.SEND]
+    assert [plan.fate for plan in await planned(settings, letters, before, anyway=True)] == [
+        Fate.DONE_BEFORE,
+        Fate.SEND,
+    ]
 
 
 async def test_a_letter_that_vanished_meanwhile_is_told(settings: Settings) -> None:
@@ -161,3 +171,63 @@ async def test_a_letter_that_vanished_meanwhile_is_told(settings: Settings) -> N
     told: dict[str, str] = {}
     await replay(settings, [Plan(gone, Fate.SEND, 0)], told.__setitem__)
     assert told == {"40": "it is not on the topic any more"}
+
+
+CANCEL = b'{"type": "CancelProject", "project_id": "p1"}'
+LOOK = encode(
+    PollNow(event_id="e1", project_id="p1", job_id="p1/scene-001/clip", attempt=1, occurred_at=MOMENT)
+)
+SCENE_FAILED = encode(
+    SceneFailed(project_id="p1", scene_id="scene-009", attempt=1, error_code=ErrorCode.MODERATION_REJECTED)
+)
+
+
+async def fates(settings: Settings) -> list[tuple[Fate, str]]:
+    plans = await planned(settings, await envelopes(settings), ())
+    return [(plan.fate, plan.why.split(";")[0]) for plan in plans]
+
+
+async def test_what_would_die_again_is_left_out_with_the_reason_and_sent_all_the_same_where_one_insists(
+    settings: Settings,
+) -> None:
+    await die(settings, PROJECT_REQUESTS, b"p1", b"{")
+    await die(settings, JOB_EVENTS, b"p1", b'{"type": "FromTheFuture"}')
+    await die(settings, JOB_EVENTS, b"p2", LOOK)
+    await die(settings, PROJECT_REQUESTS, b"p1", CANCEL, error="UnknownProject", reason="no project p1")
+    grant = b'{"type": "GrantCredits", "user_id": "ann", "grant_id": "g1", "micros": 5}'
+    with_credits = settings.model_copy(update={"credits": "table"})
+    await ensure_topics(with_credits)
+    await die(with_credits, CREDIT_REQUESTS, b"ann", grant, error="GrantConflict")
+
+    found = await fates(with_credits)
+
+    assert [fate for fate, _ in found] == [Fate.IN_VAIN] * 5
+    assert all(why.startswith("it would be refused again: ") for _, why in found)
+    assert "JSON" in found[0][1]
+    assert "type" in found[1][1]
+    assert "the key must be the project id, p1" in found[2][1]
+    assert "there still is no project p1" in found[3][1]
+    assert "a grant id is taken for good" in found[4][1]
+    plans, outcomes = await replay_all(settings)
+    assert [plan.fate for plan in plans] == [*[Fate.SEND] * 4, Fate.IMPOSSIBLE], "nobody reads them here"
+    assert set(outcomes.values()) == {""}
+
+
+async def test_what_workers_would_take_now_is_sent(settings: Settings) -> None:
+    await die(settings, JOB_EVENTS, b"p1", LOOK, error="Unreadable", reason="an older release read it")
+    await die(settings, PROJECT_REQUESTS, b"p1", CANCEL, error="UnknownProject", reason="no project p1")
+    await die(settings, PROJECT_REQUESTS, b"p1", CANCEL, error="RequestRefused", reason="no such provider")
+    await die(settings, SCENE_RESULTS, b"p1", SCENE_FAILED, error="UnknownScene", reason="no scene-009")
+    await tell_state(settings, a_snapshot("p1"))
+
+    assert await fates(settings) == [(Fate.SEND, "")] * 4
+
+
+async def test_a_letter_of_credits_holds_nothing_back_where_credits_are_off(settings: Settings) -> None:
+    await die(settings, CREDIT_REQUESTS, b"ann", b"x")
+    await die(settings, PROJECT_REQUESTS, b"p1", b"fine")
+    plans, outcomes = await replay_all(
+        settings, list(await replayed_before(settings, await envelopes(settings)))
+    )
+    assert "none that our workers read" in plans[0].why
+    assert outcomes == {"1": ""}
