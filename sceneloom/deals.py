@@ -1,6 +1,6 @@
 """The deals: which account makes which kind of asset, with which model, at what price. No I/O."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
@@ -44,6 +44,11 @@ class Deal:
     resolution: str
     tier: str
     price: Price
+
+    @property
+    def polls(self) -> Sequence[float]:
+        """Seconds before each poll of a task."""
+        return self.known.polls or self.service.entry.polls
 
     @property
     def deadline_seconds(self) -> float:

@@ -26,7 +26,8 @@ from sceneloom.rendering.renderer import Renderer
 from sceneloom.settings import Settings
 from sceneloom.tracing.environment import from_environment
 from sceneloom.tracing.traces import Traces, Untraced
-from sceneloom.workshop.makers import ClipMaker, FilmMaker, PictureMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.makers import ClipMaker, FilmMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.pictures import PictureMaker
 from sceneloom.workshop.workshop import Supplier, Workshop
 
 Closer = Callable[[], Awaitable[None]]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx
 
 from models.policy import RARE_POLLS
-from models.ports import AssetStore, Clock, SpeechToTextProvider
+from models.ports import AssetStore, Clock, SpeechToTextProvider, TaskProvider
 from models.work import JobKind, Offer
 from sceneloom.callbacks import callback_url
 from sceneloom.deals import Deal, ProviderMisset, deals, ear_among
@@ -21,7 +21,8 @@ from sceneloom.providers.comfyui import WorkflowUnusable
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.orders import Callback
 from sceneloom.settings import Settings
-from sceneloom.workshop.makers import ClipMaker, PictureMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.makers import ClipMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.pictures import PictureMaker, PictureTaskMaker
 from sceneloom.workshop.supplier import Maker, TaskMaker
 from sceneloom.workshop.workshop import Supplier
 
@@ -39,9 +40,7 @@ def paid_suppliers(
         if not isinstance(deal.kind, JobKind):
             continue
         callback = _callback(settings, deal)
-        fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
-        reached = connection(deal, assets, client=client, clock=clock)
-        to = replace(reached, callback=callback, fetch=fetch)
+        to = replace(connection(deal, assets, client=client, clock=clock), callback=callback)
         heard_by = ear if deal.kind is JobKind.SPEECH and not deal.service.entry.tells_words else None
         build = partial(_maker, deal, to, settings.allow_private_downloads, heard_by)
         offer = _offer(deal, to, heard_by)
@@ -58,7 +57,7 @@ def paid_suppliers(
             repeatable=deal.service.entry.free,
             parallel=settings.parallel_paid,
             per_minute=settings.paid_per_minute,
-            poll_schedule=RARE_POLLS if callback else deal.service.entry.polls,
+            poll_schedule=RARE_POLLS if callback else deal.polls,
             deadline_seconds=deal.deadline_seconds,
             usd_per_second=deal.price.second,
             usd_per_letter=deal.price.letter + (heard_by.usd_per_letter if heard_by else 0.0),
@@ -181,8 +180,10 @@ def _clips(provider: Any, deal: Deal, assets: AssetStore, allow_private: bool) -
     return ClipMaker(provider=provider, assets=assets, allow_private=allow_private, short_side=short_side)
 
 
-def _pictures(provider: Any, _deal: Deal, assets: AssetStore, allow_private: bool) -> Maker:  # noqa: FBT001 -- all makers alike
+def _pictures(provider: Any, _deal: Deal, assets: AssetStore, allow_private: bool) -> Maker | TaskMaker:  # noqa: FBT001 -- all makers alike
     fetch = fetch_from(assets, allow_private=allow_private)
+    if isinstance(provider, TaskProvider):
+        return PictureTaskMaker(provider=provider, assets=assets, fetch=fetch, allow_private=allow_private)
     return PictureMaker(provider=provider, assets=assets, fetch=fetch)
 
 

@@ -102,7 +102,7 @@ _ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
     "azure": {JobKind.SPEECH: Azure},
     "comfyui": {JobKind.IMAGE: ComfyUI},
     "elevenlabs": {JobKind.SPEECH: ElevenLabs, Aid.TRANSCRIPTION: Scribe},
-    "fal": {JobKind.CLIP: Fal.reached_by, JobKind.IMAGE: FalPictures},
+    "fal": {JobKind.CLIP: Fal.reached_by, JobKind.IMAGE: FalPictures.reached_by},
     "google": {JobKind.CLIP: Google},
     "kling": {JobKind.CLIP: Kling},
     "luma": {JobKind.CLIP: Luma},

@@ -7,7 +7,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -150,9 +150,9 @@ async def _made(supplier: Supplier, job: Job, say: Say) -> bool:
 
 
 async def _output(supplier: Supplier, job: Job) -> Output:
-    maker = supplier.maker
-    if isinstance(maker, Maker):
-        return await maker.make(job, progress=lambda _: None)
+    maker = supplier.tasks
+    if maker is None:
+        return await cast("Maker", supplier.maker).make(job, progress=lambda _: None)
     task_id = await maker.submit(job)
     running = job.model_copy(update={"provider_task_id": task_id})
     most = max(supplier.deadline_seconds, deadline(_SECONDS).total_seconds())

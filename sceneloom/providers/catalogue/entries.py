@@ -56,6 +56,8 @@ class Model(_Part):
     """What is ordered where the account does not choose."""
     first_frame: Literal["optional", "required", "none"] = "optional"
     prompt_characters: int | None = None
+    polls: tuple[float, ...] = ()
+    """Seconds before each poll of its tasks, where they differ from those of its service."""
     usd_per_second: Mapping[str, float] = {}
     """By resolution, `any` for all: what a second of clip, or of sound that is transcribed, costs."""
     usd_each: Mapping[str, float] = {}
