@@ -325,11 +325,11 @@ class _PromptWorker(faust.Worker):
         await asyncio.sleep(0.05)  # for what was cancelled to close what it holds
 
 
-def run_worker(settings: Settings) -> int:
-    """Run one worker with the real adapters in this process; return its exit code. Raises `PortTaken`."""
+def run_worker(settings: Settings, outside: Outside | None = None) -> int:
+    """Run one worker, with the real adapters unless told, and return its exit code. Raises `PortTaken`."""
     if settings.metrics_port:
         require_free(settings.metrics_host, settings.metrics_port, option="SCENELOOM_METRICS_PORT")
-    return run(create_app(settings), settings)
+    return run(create_app(settings, outside), settings)
 
 
 def run(app: faust.App, settings: Settings) -> int:

@@ -15,7 +15,8 @@ from models.policy import RARE_POLLS
 from models.ports import AssetStore, Clock, SpeechToTextProvider, TaskProvider
 from models.work import JobKind, Offer
 from sceneloom.callbacks import callback_url
-from sceneloom.deals import Deal, ProviderMisset, deals, ear_among
+from sceneloom.choices import ear_among
+from sceneloom.deals import Deal, ProviderMisset, deals, variable_of
 from sceneloom.providers.catalogue import Kind
 from sceneloom.providers.comfyui import WorkflowUnusable
 from sceneloom.providers.connection import Connection
@@ -44,15 +45,10 @@ def paid_suppliers(
         heard_by = ear if deal.kind is JobKind.SPEECH and not deal.service.entry.tells_words else None
         build = partial(_maker, deal, to, settings.allow_private_downloads, heard_by)
         offer = _offer(deal, to, heard_by)
-        try:
-            maker = build(offer)
-        except ValueError as error:
-            at_fault = "WORKFLOW" if isinstance(error, WorkflowUnusable) else "KEY"
-            raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_{at_fault}: {error}") from error
         yield Supplier(
             kind=deal.kind,
             offer=offer,
-            maker=maker,
+            maker=build(offer),
             rebuild=build,
             repeatable=deal.service.entry.free,
             parallel=settings.parallel_paid,
@@ -83,12 +79,8 @@ def _ear(
     name = settings.transcription_provider
     if not name:
         return None
-    deal = ear_among(found, name)
-    to = connection(deal, assets, client=client, clock=clock)
-    try:
-        provider = deal.service.adapters[deal.kind](to)
-    except ValueError as error:
-        raise ProviderMisset(f"SCENELOOM_{name.upper()}_KEY: {error}") from error
+    deal = ear_among(settings, found, clock.now().date())
+    provider = adapter(deal, connection(deal, assets, client=client, clock=clock))
     per_letter = deal.price.second / LETTERS_PER_SECOND
     return _Ear(f"{name} {deal.model}", deal.price.call, per_letter, provider)
 
@@ -125,7 +117,7 @@ def _maker(
         tier=offer.terms.get("tier", ""),
         voice=offer.terms.get("voice", ""),
     )
-    provider = deal.service.adapters[deal.kind](frozen)
+    provider = adapter(deal, frozen)
     if deal.kind is JobKind.SPEECH:
         # Only what the job's price holds is asked for.
         is_paid = ear is not None and offer.terms.get("transcription") == ear.term
@@ -133,6 +125,24 @@ def _maker(
             provider=provider, assets=to.assets, transcriber=ear.provider if ear and is_paid else None
         )
     return _MAKERS[deal.kind](provider, deal, to.assets, allow_private)
+
+
+def adapter(deal: Deal, to: Connection) -> Any:
+    """Make who speaks with the provider of *deal*. Raises `ProviderMisset` for a setting that cannot work."""
+    try:
+        return deal.service.adapters[deal.kind](to)
+    except ValueError as error:
+        at_fault = "WORKFLOW" if isinstance(error, WorkflowUnusable) else "KEY"
+        raise ProviderMisset(f"{variable_of(deal.name)}_{at_fault}: {error}") from error
+
+
+def why_unreachable(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> str | None:
+    """Say which setting keeps the provider of *deal* from being spoken with, None where none does."""
+    try:
+        adapter(deal, connection(deal, assets, client=client, clock=clock))
+    except ProviderMisset as misset:
+        return str(misset)
+    return None
 
 
 def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> Connection:
@@ -162,7 +172,7 @@ def _workflow(deal: Deal) -> str:
     try:
         return Path(deal.account.workflow).read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_WORKFLOW: cannot be read: {error}") from error
+        raise ProviderMisset(f"{variable_of(deal.name)}_WORKFLOW: cannot be read: {error}") from error
 
 
 def _callback(settings: Settings, deal: Deal) -> Callback | None:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from importlib import metadata
 from typing import Final
 
+from sceneloom.choices import require_usable
 from sceneloom.clock import SystemClock
-from sceneloom.deals import ProviderMisset, require_usable
+from sceneloom.deals import ProviderMisset
 from sceneloom.operations.examination import Finding, aside, fault, ok
 from sceneloom.outside import chosen_providers, without_store
 from sceneloom.settings import Settings

@@ -55,7 +55,7 @@ async def test_a_refusal_ends_with_1_and_shows_no_key() -> None:
     [
         ("ark", "ark is not set up: set SCENELOOM_ARK_KEY"),
         ("comfyui", "comfyui is not set up: set SCENELOOM_COMFYUI_URL"),
-        ("hollywood", "there is no account hollywood: set SCENELOOM_HOLLYWOOD_KEY"),
+        ("hollywood", "there is no provider hollywood; there is none"),
     ],
 )
 def test_without_a_key_it_says_what_to_set(

@@ -1,4 +1,4 @@
-"""A picture that is a task is ordered once, asked about by its id, and fitted to the film when it is there."""
+"""A picture that is a task is ordered once, asked about by its id, and fitted when it is there."""
 
 import io
 from collections.abc import Collection

@@ -125,7 +125,9 @@ class Entry(_Part):
     headers: Mapping[str, str] = {}
     """Headers of every request."""
     free_read: str = ""
-    """A path whose GET needs the key and costs nothing."""
+    """A path whose GET needs the key and costs nothing; `{model}` stands for the model of the account."""
+    is_read_of_list: bool = False
+    """Whether that path is where its list of tasks is."""
     capabilities: Capabilities = Capabilities()
     polls: tuple[float, ...] = POLL_SCHEDULE
     """Seconds before each poll, for tasks."""
