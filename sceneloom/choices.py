@@ -73,7 +73,7 @@ def require_usable(settings: Settings, today: date) -> None:
         return
     alone = {each: account for each, account in settings.accounts.items() if each == name}
     deal = ear_among(settings, deals(settings.model_copy(update={"accounts": alone}), today), today)
-    if why := deal.service.why_unusable(deal.model):
+    if why := deal.service.why_absent(deal.model):
         raise ProviderMisset(f"{variable_of(name)}_MODEL: {why}")
 
 

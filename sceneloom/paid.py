@@ -22,6 +22,7 @@ from sceneloom.providers.comfyui import WorkflowUnusable
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.orders import Callback
 from sceneloom.settings import Settings
+from sceneloom.workshop.hearing import RememberedHearing
 from sceneloom.workshop.makers import ClipMaker, SpeechMaker, fetch_from
 from sceneloom.workshop.pictures import PictureMaker, PictureTaskMaker
 from sceneloom.workshop.supplier import Maker, TaskMaker
@@ -82,7 +83,9 @@ def _ear(
     deal = ear_among(settings, found, clock.now().date())
     provider = adapter(deal, connection(deal, assets, client=client, clock=clock))
     per_letter = deal.price.second / LETTERS_PER_SECOND
-    return _Ear(f"{name} {deal.model}", deal.price.call, per_letter, provider)
+    term = f"{name} {deal.model}"
+    heard_once = RememberedHearing(provider, name=term, assets=assets)
+    return _Ear(term, deal.price.call, per_letter, heard_once)
 
 
 def _offer(deal: Deal, to: Connection, ear: _Ear | None) -> Offer:
