@@ -45,6 +45,7 @@ class Connection:
             clock=self.clock,
             header=self.entry.header,
             scheme=self.entry.scheme,
+            signs=self.entry.signs_pairs,
             headers=self.entry.headers,
             patience=self.patience or patience,
         )

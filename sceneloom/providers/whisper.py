@@ -37,7 +37,7 @@ class LocalWhisper:
         self._place = asyncio.Semaphore(1)
 
     async def transcribe(self, audio: bytes, *, language: str) -> tuple[Word, ...]:
-        """Return the words of the audio file *audio*; its time counts from its turn. Raises `ProviderFailure`."""
+        """Return the words of *audio*, a file; its time counts from its turn. Raises `ProviderFailure`."""
         if len(audio) > MOST_BYTES:
             detail = f"the sound has {len(audio)} bytes; at most {MOST_BYTES} are listened to"
             raise ProviderFailure(ErrorCode.INVALID_REQUEST, detail)

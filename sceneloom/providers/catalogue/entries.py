@@ -122,6 +122,8 @@ class Entry(_Part):
     """Where the key goes; `?NAME` is a parameter of the query."""
     scheme: str = "Bearer"
     """What stands before the key in its header."""
+    signs_pairs: bool = False
+    """Whether a key that is a pair, ACCESS:SECRET, is sent as a JWT that it has signed."""
     headers: Mapping[str, str] = {}
     """Headers of every request."""
     free_read: str = ""
