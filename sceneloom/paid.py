@@ -188,7 +188,7 @@ def _callback(settings: Settings, deal: Deal) -> Callback | None:
 
 
 def _clips(provider: Any, deal: Deal, assets: AssetStore, allow_private: bool) -> TaskMaker:  # noqa: FBT001 -- all makers alike
-    lines = re.fullmatch(r"(\d+)[pP]", deal.resolution)
+    lines = re.fullmatch(r"(\d+)[pP]", "2160p" if deal.resolution.lower() == "4k" else deal.resolution)
     short_side = int(lines[1]) if lines else None
     return ClipMaker(provider=provider, assets=assets, allow_private=allow_private, short_side=short_side)
 

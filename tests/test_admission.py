@@ -244,6 +244,15 @@ def test_a_ratio_that_the_model_does_not_make_is_told_once_for_all_scenes() -> N
     assert paid_faults(providers={"clip": "runway"}, scenes=framed, aspect_ratio="1:1") == {}
 
 
+def test_the_price_of_the_nearest_ratio_is_that_of_a_length_which_is_made() -> None:
+    scenes = [{"prompt": "waves", "visual": "clip", "duration_seconds": 4.2}]
+    found = paid_faults(providers={"clip": "runway"}, scenes=scenes, aspect_ratio="1:1")
+    assert [message.partition("the nearest is ")[2] for message in found.values()] == [
+        "16:9, for $0.48",
+        "4, for $0.48",
+    ]
+
+
 def test_a_prompt_that_the_model_does_not_take_is_told_for_its_scene() -> None:
     scenes = [{"prompt": "a", "visual": "clip"}, {"prompt": "a" * 1001, "visual": "clip"}]
     assert set(paid_faults(providers={"clip": "runway"}, scenes=scenes)) == {"scenes[1].prompt"}

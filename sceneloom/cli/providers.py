@@ -70,10 +70,12 @@ def show(name: Name, *, as_json: options.AsJson = False) -> None:
       sceneloom providers show runway
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from models.spelling import nearest
+    from sceneloom.cli.configuration import load_settings
     from sceneloom.providers.catalogue import gone
     from sceneloom.providers.services import services
 
-    service = services().get(name)
+    account = load_settings().accounts.get(name)
+    service = services().get(account.service or name if account else name)
     if service is None:
         if (past := gone().get(name)) is not None:
             raise Stop(past.told, Outcome.INVALID)
@@ -83,16 +85,16 @@ def show(name: Name, *, as_json: options.AsJson = False) -> None:
     if as_json:
         console.say_json(service.entry.model_dump(mode="json"))
         return
-    _show(service.entry)
+    _show(service.entry, name)
 
 
-def _show(entry: "Entry") -> None:
+def _show(entry: "Entry", name: str) -> None:
     from sceneloom.providers.catalogue import words
 
     console.say(f"{entry.title}: {entry.docs}")
     can = entry.capabilities
     console.say(f"address {entry.url or 'none'}; webhook {can.webhook}; list {can.list}; cancel {can.cancel}")
-    prefix = f"SCENELOOM_{entry.name.upper()}"
+    prefix = f"SCENELOOM_{name.upper()}"
     needed = {entry.set_up_by: ""} | ({"VOICE": ""} if entry.needs_voice else {})
     needed |= {"MODEL": f" ({entry.model_hint})"} if entry.model_hint else {}
     console.say(f"set {', '.join(f'{prefix}_{name}{hint}' for name, hint in needed.items())}")

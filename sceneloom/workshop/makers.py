@@ -42,6 +42,9 @@ STORE_WAITS: Final = (1.0, 5.0, 15.0, 30.0)
 SHAPE_SLACK: Final = 0.05
 """By how much an output's shape may differ: models round to multiples of 8 or 16 pixels."""
 
+LENGTH_SLACK: Final = 0.25
+"""Seconds by which a clip may be shorter than asked: models count in frames, some of them in groups."""
+
 CLIP_BYTES: Final = 500_000_000
 CLIP_DOWNLOAD_SECONDS: Final = 600.0
 WORDS: Final[TypeAdapter[tuple[Word, ...]]] = TypeAdapter(tuple[Word, ...])
@@ -167,6 +170,9 @@ class ClipMaker(Tasks):
         tell_of_mismatch(
             job, request.aspect_ratio.size, Size(facts.width, facts.height), short_side=self._short_side
         )
+        if facts.seconds < request.duration_seconds - LENGTH_SLACK:
+            told = {"asked": f"{request.duration_seconds:g} s", "got": f"{facts.seconds:.2f} s"}
+            _log.warning("makers.not_as_ordered", job=job.job_id, **told)
         url = await keep(self._assets, content, media_type=facts.media_type)
         return Output(url=url, media_type=facts.media_type, seconds=facts.seconds)
 

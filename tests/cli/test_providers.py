@@ -75,6 +75,15 @@ def test_one_provider_is_shown_with_its_models_and_variables(run: Run) -> None:
     assert "SCENELOOM_ELEVENLABS_VOICE" in run("providers", "show", "elevenlabs").stdout
 
 
+def test_a_second_account_is_shown_with_variables_of_its_own(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCENELOOM_ARK2_SERVICE", "ark")
+    shown = run("providers", "show", "ark2")
+    assert "set SCENELOOM_ARK2_KEY" in shown.stdout
+    assert "dreamina-seedance-2-0-260128" in shown.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("arc", "did you mean ark?"), ("sora", "use ark, runway or google"), ("x", "providers list")],

@@ -33,6 +33,17 @@ async def test_one_asset_of_each_kind_is_bought_and_checked() -> None:
     assert len(entries) == 2
 
 
+async def test_a_picture_that_is_a_task_is_bought_and_waited_for() -> None:
+    async with FakeProvider() as provider:
+        code, said = await asked(
+            "fal", max_usd=0.06, url=provider.url, list_url=f"{provider.url}/v1", image_model="acme/flux/dev"
+        )
+        accepted = provider.ledger.accepted()
+    assert code == 0, said
+    assert [line.split()[0] for line in said] == ["image", "image/png:"]
+    assert [entry.path for entry in accepted] == ["/acme/flux/dev"]
+
+
 async def test_a_run_that_would_cost_more_than_its_limit_asks_for_nothing() -> None:
     async with FakeProvider() as provider:
         code, said = await asked("openai", max_usd=0.069, url=f"{provider.url}/v1")
