@@ -25,7 +25,7 @@ _FOLDER: Final = Path("out/soak")
 _ROUND_KILLS: Final = 40
 _OPEN: Final = 3
 """So many projects are kept open in each arena while its workers die."""
-_LIVES_SECONDS: Final = (1.0, 6.0)
+_LIVES_SECONDS: Final = (2.0, 9.0)
 _WORKERS: Final = (1, 2, 1)
 """How many workers each of the arenas side by side has: one by itself, or one and a peer."""
 
