@@ -19,7 +19,7 @@ from models.request import ProjectRequest
 from models.results import SceneResult
 from models.scene import Answer, Scene
 from models.values import Moment
-from models.work import Decision, JobKind
+from models.work import Decision
 
 Message = CancelProject | RetryProject | ApproveResend | TakeOverProject | SceneResult | CreditAnswer
 """What may come for a project that exists."""
@@ -188,7 +188,7 @@ def _answered(project: Project, command: ApproveResend, now: datetime) -> Event:
         for part in project.parts:
             for question in part.open_questions:
                 if question.job_id == command.job_id:
-                    if command.decision is Decision.ADOPT and question.kind is not JobKind.CLIP:
+                    if command.decision is Decision.ADOPT and not question.can_adopt:
                         raise NothingToAdopt(command.job_id)
                     answer = Answer(
                         command_id=command.command_id,

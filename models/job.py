@@ -152,6 +152,7 @@ class Job(Value):
             model=self.offer.model,
             cost_usd=self.offer.cost_usd,
             until=self.confirm_until,
+            as_task=self.offer.as_task,
         )
 
     def evolve(self, event: JobEvent) -> Self:

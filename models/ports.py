@@ -151,8 +151,8 @@ class SpeechToTextProvider(Protocol):
 
 
 @runtime_checkable
-class VideoProvider(Protocol):
-    """Makes a clip as a task that is submitted once and then polled."""
+class TaskProvider(Protocol):
+    """Makes an asset as a task that is submitted once and then polled."""
 
     async def submit(self, job: Job) -> str:
         """Start the work that *job* asks for and return the provider's task id."""
@@ -172,8 +172,13 @@ class VideoProvider(Protocol):
 
 
 @runtime_checkable
+class VideoProvider(TaskProvider, Protocol):
+    """Makes a clip; also pictures may be tasks."""
+
+
+@runtime_checkable
 class Reconciler(Protocol):
-    """A video provider with a list of its tasks, in which one that got lost can be found."""
+    """A task provider with a list of its tasks, in which one that got lost can be found."""
 
     async def candidates(self, job: Job, *, taken: Collection[str] = ()) -> Reconciled:
         """Find the task of *job*; those that are *taken* belong to other jobs. Raises `ProviderFailure`."""
@@ -182,7 +187,7 @@ class Reconciler(Protocol):
 
 @runtime_checkable
 class CallsBack(Protocol):
-    """A video provider that tells of news at an address of ours."""
+    """A task provider that tells of news at an address of ours."""
 
     def task_named(self, job: Job, name: str) -> str:
         """Return the id, as `poll` takes it, of the task of *job* that a message calls *name*."""
@@ -191,7 +196,7 @@ class CallsBack(Protocol):
 
 @runtime_checkable
 class Stopper(Protocol):
-    """A video provider that can take a task back."""
+    """A task provider that can take a task back."""
 
     async def cancel(self, task_id: str) -> bool:
         """Stop the task, and tell whether it surely is not billed. Raises `ProviderFailure`."""

@@ -183,6 +183,8 @@ class Offer(Value):
     endpoint: str = ""
     list_endpoint: str = ""
     terms: Mapping[str, str] = {}
+    as_task: bool = False
+    """Whether what is asked for is made as a task, which has an id."""
 
     def is_as(self, other: "Offer") -> bool:
         """Tell whether both order the same at the same place, at whatever price."""
@@ -217,6 +219,13 @@ class Question(Value):
     model: str
     cost_usd: float
     until: datetime
+    as_task: bool = False
+    """Whether the call makes a task, which has an id; clips always are some."""
+
+    @property
+    def can_adopt(self) -> bool:
+        """Whether there may be a task to go on with."""
+        return self.as_task or self.kind is JobKind.CLIP
 
     @property
     def key(self) -> tuple[str, int, int]:

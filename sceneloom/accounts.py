@@ -19,6 +19,7 @@ class Account(BaseModel):
     url: str = Field(default="", description="Where the provider is.")
     list_url: str = Field(default="", description="Where its list of tasks is, if elsewhere (fal).")
     model: str = Field(default="", description="What is ordered, by the provider's own name for it.")
+    clip_model: str = Field(default="", description="The same for clips only.")
     image_model: str = Field(default="", description="The same for pictures only.")
     speech_model: str = Field(default="", description="The same for speech only.")
     transcription_model: str = Field(default="", description="The same for transcription only.")
@@ -34,11 +35,6 @@ class Account(BaseModel):
     transcription_usd: float | None = Field(
         default=None, ge=0, description="What to time the words of a narration costs, in US dollars."
     )
-
-    def model_for(self, kind: str) -> str:
-        """Return the model chosen for *kind*, empty where none is; no transcriber also speaks or draws."""
-        general = "" if kind == "transcription" else self.model
-        return str(getattr(self, f"{kind}_model", "") or general)
 
 
 _LONGEST_FIRST: Final = sorted(Account.model_fields, key=len, reverse=True)

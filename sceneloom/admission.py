@@ -11,7 +11,6 @@ from models.faults import Fault, Place, fault, shown
 from models.ports import Offers
 from models.request import ProjectRequest
 from models.scene import estimated_cost, wants_of
-from models.spelling import nearest
 from models.work import ClipRequest, JobKind
 from sceneloom.pictures import broken_picture
 from sceneloom.providers.catalogue import Misfit
@@ -49,7 +48,7 @@ class Admission:
         is_stored: Callable[[str], bool],
         offers: Offers | None = None,
         misfits: Callable[[Want], Iterable[Misfit]] = lambda _: (),
-        why_unknown: Callable[[str, str], str | None] = lambda *_: None,
+        why_unknown: Callable[[str, str], str] = lambda name, _: f"there is no provider {name}",
         is_local: Callable[[Want], bool] = lambda _: True,
     ) -> None:
         self._voices = voices
@@ -83,11 +82,8 @@ class Admission:
             chosen.append((("scenes", index, "providers"), scene.providers))
         for place, names in chosen:
             for kind, name in names.items():
-                known = sorted(self._known_providers.get(kind, ()))
-                if name not in known:
-                    near = nearest(name, known)
-                    advice = f"did you mean {near}?" if near else f"there is {', '.join(known) or 'none'}"
-                    why = self._why_unknown(name, kind) or f"no such provider is set up; {advice}"
+                if name not in self._known_providers.get(kind, ()):
+                    why = self._why_unknown(name, kind)
                     yield fault((*place, kind), "unknown_provider", f"is {shown(name)}, and {why}")
 
     def _model_faults(self, draft: Draft) -> Iterator[Fault]:

@@ -326,15 +326,15 @@ class _PromptWorker(faust.Worker):
         await asyncio.sleep(0.05)  # for what was cancelled to close what it holds
 
 
-def run_worker(settings: Settings) -> int:
-    """Run one worker with the real adapters in this process; return its exit code.
+def run_worker(settings: Settings, outside: Outside | None = None) -> int:
+    """Run one worker, with the real adapters unless told, and return its exit code.
 
     Raises `PortTaken`, and `FolderUnusable` or `TablesInUse` for its data folder.
     """
     require_writable(settings.data_folder.resolve())
     if settings.metrics_port:
         require_free(settings.metrics_host, settings.metrics_port, option="SCENELOOM_METRICS_PORT")
-    app = create_app(settings)
+    app = create_app(settings, outside)
     if settings.store == "rocksdb":
         require_own(Path(app.conf.tabledir))
     return run(app, settings)

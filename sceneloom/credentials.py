@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
+from urllib.parse import quote
 
 import httpx
 
 from models.errors import ProviderFailure
 from models.ports import AssetStore, Clock
-from sceneloom.deals import Deal, ProviderMisset, deals
+from sceneloom.choices import not_there
+from sceneloom.deals import Deal, ProviderMisset, deals, is_set_up
 from sceneloom.paid import connection
 from sceneloom.providers.tasks import error_object
 from sceneloom.providers.verdicts import Verdicts
@@ -37,8 +40,11 @@ class Finding(NamedTuple):
 async def check_accounts(
     settings: Settings, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock
 ) -> AsyncIterator[Finding]:
-    """Yield what is found of each account that has a key, in the order of the settings."""
+    """Yield what is found of each account, in the order of the settings."""
     for name, account in settings.accounts.items():
+        if not is_set_up(name, account):
+            yield Finding(name, State.UNCHECKED, not_there(name, account))
+            continue
         alone = settings.model_copy(update={"accounts": {name: account}})
         try:
             found = list(deals(alone, clock.now().date()))
@@ -54,13 +60,14 @@ async def _check(found: list[Deal], assets: AssetStore, client: httpx.AsyncClien
     made = ", ".join(f"{each.kind} by {each.model}" for each in found)
     if not deal.service.entry.url:
         return await _check_here(deal, made)
-    path = deal.service.entry.free_read
+    entry = deal.service.entry
+    path = entry.free_read.replace("{model}", quote(deal.model.strip("/"), safe=""))
     if not path:
         return Finding(deal.name, State.UNCHECKED, f"{made}; there is no read that costs nothing")
     try:
-        wire = connection(deal, assets, client=client, clock=clock).wire(
-            Verdicts(read=error_object, signs=())
-        )
+        to = connection(deal, assets, client=client, clock=clock)
+        read = replace(to, url=to.list_url) if entry.is_read_of_list else to
+        wire = read.wire(Verdicts(read=error_object, signs=()))
     except ValueError as bad:
         return Finding(deal.name, State.MISSET, f"SCENELOOM_{deal.name.upper()}_KEY: {bad}")
     try:

@@ -1,6 +1,7 @@
 """The deals: which account makes which kind of asset, with which model, at what price. No I/O."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
@@ -21,6 +22,10 @@ _log = structlog.get_logger(__name__)
 
 class ProviderMisset(ValueError):
     """A provider cannot be used as it is set up; the message names the variable and what to do."""
+
+
+class ModelRetired(ProviderMisset):
+    """The model is not served any more; the message names what replaces it."""
 
 
 class Price(NamedTuple):
@@ -44,6 +49,11 @@ class Deal:
     resolution: str
     tier: str
     price: Price
+
+    @property
+    def polls(self) -> Sequence[float]:
+        """Seconds before each poll of a task."""
+        return self.known.polls or self.service.entry.polls
 
     @property
     def deadline_seconds(self) -> float:
@@ -74,40 +84,45 @@ def deals(settings: Settings, today: date) -> Iterator[Deal]:
         for kind in service.adapters:
             if not _is_wanted(settings, name, kind, service):
                 continue
-            model = _model(settings, name, kind, service)
-            known = service.entry.model(model, kind) or Model(name=model, kind=kind)
-            if known.is_retired(today):
-                told = f"{model} is not served any more since {known.retires_on}; use {known.replaced_by}"
-                if _chosen_model(account, kind, service) or usual_provider(settings, kind) == name:
-                    own = f"{kind}_model"
-                    is_own = bool(getattr(account, own, "")) or _needs_own_model(service, kind)
-                    raise ProviderMisset(f"{_variable(name)}_{own.upper() if is_own else 'MODEL'}: {told}")
-                _log.warning("deals.model_retired", provider=name, kind=kind, told=told)
-                continue
-            yield _deal(name, account, service, model, known)
+            try:
+                yield deal_for(name, account, kind, today)
+            except ModelRetired as retired:
+                if _chosen_model(name, account, kind, service) or usual_provider(settings, kind) == name:
+                    raise
+                _log.warning("deals.model_retired", provider=name, kind=kind, told=str(retired))
 
 
-def require_usable(settings: Settings, today: date) -> None:
-    """Look whether who shall time words is there, and can work on this machine: in seconds.
+def deal_for(name: str, account: Account, kind: Kind, today: date) -> Deal:
+    """Return what the account called *name* orders to make *kind*, which its service makes.
 
-    Raises `ProviderMisset`.
+    Raises `ProviderMisset` for what is lacking or wrong, `ModelRetired` where only the model is.
     """
-    name = settings.transcription_provider
-    if not name:
-        return
-    alone = {each: account for each, account in settings.accounts.items() if each == name}
-    deal = ear_among(deals(settings.model_copy(update={"accounts": alone}), today), name)
-    if why := deal.service.why_unusable(deal.model):
-        raise ProviderMisset(f"{_variable(name)}_MODEL: {why}")
-
-
-def ear_among(found: Iterable[Deal], name: str) -> Deal:
-    """Return the deal of the account *name* that times words. Raises `ProviderMisset` where there is none."""
-    for deal in found:
-        if deal.name == name and deal.kind is Aid.TRANSCRIPTION:
-            return deal
-    why = why_unknown(name, Aid.TRANSCRIPTION) or f"there is no provider {name}"
-    raise ProviderMisset(f"SCENELOOM_TRANSCRIPTION_PROVIDER: {why}")
+    service = service_of(name, account)
+    model = _model(name, account, kind, service)
+    variable = _model_variable(name, account, kind, service)
+    known = service.entry.model(model, kind) or Model(name=model, kind=kind)
+    if known.is_retired(today):
+        told = f"{model} is not served any more since {known.retires_on}; use {known.replaced_by}"
+        raise ModelRetired(f"{variable}: {told}")
+    if known.kind is JobKind.SPEECH and service.entry.needs_voice and not account.voice:
+        raise ProviderMisset(
+            f"{variable_of(name)}_VOICE: name the voice that speaks at {service.entry.title}"
+        )
+    resolution = account.resolution or known.resolution
+    if known.resolutions and resolution not in known.resolutions:
+        text = f"{resolution} is not what {model} makes; use {', '.join(known.resolutions)}"
+        raise ProviderMisset(f"{variable_of(name)}_RESOLUTION: {text}")
+    return Deal(
+        name=name,
+        kind=known.kind,
+        service=service,
+        account=account,
+        model=model,
+        known=known,
+        resolution=resolution,
+        tier=_tier(name, account, service),
+        price=_price(name, account, service, known, resolution=resolution, variable=variable),
+    )
 
 
 def is_set_up(name: str, account: Account) -> bool:
@@ -127,25 +142,21 @@ def service_of(name: str, account: Account) -> Service:
     if chosen in known:
         return known[chosen]
     if (past := gone().get(chosen)) is not None:
-        raise ProviderMisset(f"{_variable(name)}_KEY: {past.told}")
+        raise ProviderMisset(f"{variable_of(name)}_KEY: {past.told}")
     near = nearest(chosen, sorted(known))
     advice = f"did you mean {near}?" if near else f"there is {', '.join(sorted(known))}"
     if account.service:
-        raise ProviderMisset(f"{_variable(name)}_SERVICE: there is no provider {chosen}; {advice}")
-    more = f"for a second account of one, {_variable(name)}_SERVICE names it"
-    raise ProviderMisset(f"{_variable(name)}_KEY: there is no provider {chosen}; {advice} {more}")
+        raise ProviderMisset(f"{variable_of(name)}_SERVICE: there is no provider {chosen}; {advice}")
+    more = f"for a second account of one, {variable_of(name)}_SERVICE names it"
+    raise ProviderMisset(f"{variable_of(name)}_KEY: there is no provider {chosen}; {advice} {more}")
 
 
-def why_unknown(name: str, kind: str) -> str | None:
-    """Say why no provider called *name* makes assets of *kind* here, where that can be told."""
-    if (past := gone().get(name)) is not None:
-        return past.told
-    service = services().get(name)
-    if service is None:
-        return None
-    if kind not in set(map(str, service.adapters)):
-        return f"{name} makes {' and '.join(service.adapters)}, not {kind}"
-    return f"{name} is not set up: set {_variable(name)}_{service.entry.set_up_by}"
+def unknown_model(model: Model, service: Service) -> str:
+    """Say that the catalogue has no such model, which ones are near, and what follows if it is a new one."""
+    names = [each.name for each in service.entry.models if each.kind is model.kind and "*" not in each.name]
+    near = difflib.get_close_matches(model.name, names, n=3, cutoff=0.5)
+    meant = f"did you mean {either(near)}?" if near else f"it has {either(names or ['none by name'])}."
+    return f"the catalogue has no {model.name}; {meant} What a new one can make is not checked"
 
 
 def _is_wanted(settings: Settings, name: str, kind: Kind, service: Service) -> bool:
@@ -156,7 +167,7 @@ def _is_wanted(settings: Settings, name: str, kind: Kind, service: Service) -> b
     account = settings.accounts[name]
     if _is_host(service) and usual_provider(settings, kind) != name:
         # One of its models may be all that was bought there.
-        chosen = [each for each in service.adapters if _chosen_model(account, each, service)]
+        chosen = [each for each in service.adapters if _chosen_model(name, account, each, service)]
         return kind in (chosen or list(service.adapters)[:1])
     is_transcriber = usual_provider(settings, Aid.TRANSCRIPTION) == name
     if kind is Aid.TRANSCRIPTION:
@@ -165,43 +176,43 @@ def _is_wanted(settings: Settings, name: str, kind: Kind, service: Service) -> b
     return not (is_mute and is_transcriber) or usual_provider(settings, kind) == name
 
 
-def _deal(name: str, account: Account, service: Service, model: str, known: Model) -> Deal:
-    if known.kind is JobKind.SPEECH and service.entry.needs_voice and not account.voice:
-        raise ProviderMisset(f"{_variable(name)}_VOICE: name the voice that speaks at {service.entry.title}")
-    resolution = account.resolution or known.resolution
-    if known.resolutions and resolution not in known.resolutions:
-        text = f"{resolution} is not what {model} makes; use {', '.join(known.resolutions)}"
-        raise ProviderMisset(f"{_variable(name)}_RESOLUTION: {text}")
-    return Deal(
-        name=name,
-        kind=known.kind,
-        service=service,
-        account=account,
-        model=model,
-        known=known,
-        resolution=resolution,
-        tier=_tier(name, account, service),
-        price=_price(name, account, model, known, resolution),
-    )
-
-
-def _model(settings: Settings, name: str, kind: Kind, service: Service) -> str:
+def _model(name: str, account: Account, kind: Kind, service: Service) -> str:
     entry = service.entry
-    model = _chosen_model(settings.accounts[name], kind, service) or entry.usual_model(kind)
+    model = _chosen_model(name, account, kind, service) or entry.usual_model(kind)
     if not model:
         text = f"name the model at {entry.title}, as in {entry.model_hint}"
-        of_kind = f"_{kind.upper()}" if _needs_own_model(service, kind) else ""
-        raise ProviderMisset(f"{_variable(name)}{of_kind}_MODEL: {text}")
+        raise ProviderMisset(f"{_model_variable(name, account, kind, service)}: {text}")
     return model
 
 
-def _chosen_model(account: Account, kind: Kind, service: Service) -> str:
-    """Return the model that the account chooses, empty where none is: at a host, MODEL is that of clips."""
-    if len(service.adapters) == 1:
-        return account.model_for(kind) or account.model
-    if _needs_own_model(service, kind):
-        return str(getattr(account, f"{kind}_model", ""))
-    return account.model_for(kind)
+def _model_variable(name: str, account: Account, kind: Kind, service: Service) -> str:
+    """Return which variable chooses the model, or would."""
+    own = f"{kind}_model"
+    is_own = bool(getattr(account, own)) or _needs_own_model(service, kind)
+    return f"{variable_of(name)}_{own.upper() if is_own else 'MODEL'}"
+
+
+def _chosen_model(name: str, account: Account, kind: Kind, service: Service) -> str:
+    """Return the model that the account chooses, empty where none is: at a host, MODEL is that of clips.
+
+    Where several kinds are made, MODEL is that of the kinds which have such a model; one that none has must
+    be named by the kind that it is for. Raises `ProviderMisset`.
+    """
+    own = str(getattr(account, f"{kind}_model"))
+    if own or not account.model or len(service.adapters) == 1:
+        return own or account.model
+    if _is_host(service):
+        return "" if _needs_own_model(service, kind) else account.model
+    kinds = [each for each in service.adapters if each is not Aid.TRANSCRIPTION]
+    makers = [each for each in kinds if service.entry.model(account.model, each)] or kinds
+    if len(makers) > 1:
+        known = [model.name for each in kinds for model in service.entry.models if model.kind is each]
+        near = nearest(account.model, known)
+        mine = either([f"{variable_of(name)}_{each.upper()}_MODEL" for each in makers])
+        meant = f"did you mean {near}? " if near else ""
+        text = f"the catalogue has no {account.model}; {meant}Set a new one as {mine}"
+        raise ProviderMisset(f"{variable_of(name)}_MODEL: {text}")
+    return account.model if kind in makers else ""
 
 
 def _needs_own_model(service: Service, kind: Kind) -> bool:
@@ -222,22 +233,28 @@ def _tier(name: str, account: Account, service: Service) -> str:
     if account.service_tier not in tiers:
         there = either(["default", *tiers])
         text = f"{account.service_tier} is no tier of {service.entry.title}; use {there}"
-        raise ProviderMisset(f"{_variable(name)}_SERVICE_TIER: {text}")
+        raise ProviderMisset(f"{variable_of(name)}_SERVICE_TIER: {text}")
     return account.service_tier
 
 
-def _price(name: str, account: Account, model: str, known: Model, resolution: str) -> Price:
+def _price(
+    name: str, account: Account, service: Service, known: Model, *, resolution: str, variable: str
+) -> Price:
     """Return the account's own price, or that of the catalogue."""
     second, call, letter = known.price(resolution)
     own, suffix = _OWN_PRICES[known.kind](account)
     if own is not None:
         return Price(second=own) if known.kind is JobKind.CLIP else Price(call=own)
     if second is None and call is None and letter is None:
+        if service.entry.model(known.name, known.kind) is None:
+            new = f"if it is one, set {variable_of(name)}_{suffix}, its price"
+            raise ProviderMisset(f"{variable}: {unknown_model(known, service)}; {new}")
         at = f" at {resolution}" if resolution else ""
-        text = f"the catalogue has no price for {model}{at}; set it"
-        raise ProviderMisset(f"{_variable(name)}_{suffix}: {text}")
+        text = f"the catalogue has no price for {known.name}{at}; set it"
+        raise ProviderMisset(f"{variable_of(name)}_{suffix}: {text}")
     return Price(second or 0.0, call or 0.0, letter or 0.0)
 
 
-def _variable(name: str) -> str:
+def variable_of(name: str) -> str:
+    """Return how the variables of the account called *name* begin."""
     return f"SCENELOOM_{name.upper()}"

@@ -6,14 +6,16 @@ from types import MappingProxyType
 from typing import Final
 
 import httpx
+import structlog
 
 from models.ports import Admission, AssetStore, Clock, CreditLedger
 from models.work import JobKind, Offer
 from sceneloom import admission
 from sceneloom.assets.store import open_assets
+from sceneloom.choices import notices, require_usable, why_unknown
 from sceneloom.clock import SystemClock
 from sceneloom.credits.http import HttpLedger
-from sceneloom.deals import ProviderMisset, require_usable, why_unknown
+from sceneloom.deals import ProviderMisset
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers import voices
 from sceneloom.providers.motion import Motion
@@ -26,8 +28,11 @@ from sceneloom.rendering.renderer import Renderer
 from sceneloom.settings import Settings
 from sceneloom.tracing.environment import from_environment
 from sceneloom.tracing.traces import Traces, Untraced
-from sceneloom.workshop.makers import ClipMaker, FilmMaker, PictureMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.makers import ClipMaker, FilmMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.pictures import PictureMaker
 from sceneloom.workshop.workshop import Supplier, Workshop
+
+_log = structlog.get_logger(__name__)
 
 Closer = Callable[[], Awaitable[None]]
 """Closes something that was opened for the worker."""
@@ -122,7 +127,7 @@ def connect(settings: Settings) -> Outside:
     )
     return Outside(
         clock=clock,
-        admission=create_admission(workshop, assets),
+        admission=create_admission(workshop, assets, settings, clock),
         workshop=workshop,
         ledger=credit_ledger(settings, client, clock),
         closers=(motion.aclose, drawing.aclose, speaking.aclose, client.aclose),
@@ -134,15 +139,17 @@ def connect_worker(settings: Settings) -> Outside:
 
     Raises `ProviderMisset` too where a provider that is chosen is not there, or cannot work on this machine.
     """
-    require_usable(settings, SystemClock().now().date())
+    today = SystemClock().now().date()
+    require_usable(settings, today)
     outside = connect(settings)
     for role, names in chosen_providers(settings).items():
         for kind, name in names:
             known = outside.workshop.names(kind)
             if name not in known:
-                there = ", ".join(sorted(known))
-                why = why_unknown(name, kind) or f"there is no provider {name}; there is {there}"
+                why = why_unknown(settings, name, kind, today, there=known)
                 raise ProviderMisset(f"SCENELOOM_{kind.upper()}_{role}: {why}")
+    for notice in notices(settings, today):
+        _log.warning(notice.event, provider=notice.provider, told=notice.told)
     traces = from_environment()
     return replace(outside, traces=traces, closers=(*outside.closers, traces.close))
 
@@ -163,15 +170,22 @@ def without_store(settings: Settings) -> Outside:
     return connect(settings.model_copy(update=away))
 
 
-def create_admission(workshop: Workshop, assets: AssetStore) -> admission.Admission:
+def create_admission(
+    workshop: Workshop, assets: AssetStore, settings: Settings, clock: Clock
+) -> admission.Admission:
     """Make the check of requests against the providers, the voices and what is already in *assets*."""
+
+    def why(name: str, kind: str) -> str:
+        made = JobKind(kind)
+        return why_unknown(settings, name, made, clock.now().date(), there=workshop.names(made))
+
     return admission.Admission(
         voices=voices,
         known_providers={kind: workshop.names(kind) for kind in JobKind},
         is_stored=assets.owns,
         offers=workshop,
         misfits=workshop.misfits,
-        why_unknown=why_unknown,
+        why_unknown=why,
         is_local=workshop.is_local,
     )
 

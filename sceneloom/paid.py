@@ -12,16 +12,19 @@ from typing import Any, Final
 import httpx
 
 from models.policy import RARE_POLLS
-from models.ports import AssetStore, Clock, SpeechToTextProvider
+from models.ports import AssetStore, Clock, SpeechToTextProvider, TaskProvider
 from models.work import JobKind, Offer
 from sceneloom.callbacks import callback_url
-from sceneloom.deals import Deal, ProviderMisset, deals, ear_among
+from sceneloom.choices import ear_among
+from sceneloom.deals import Deal, ProviderMisset, deals, variable_of
 from sceneloom.providers.catalogue import Kind
 from sceneloom.providers.comfyui import WorkflowUnusable
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.orders import Callback
 from sceneloom.settings import Settings
-from sceneloom.workshop.makers import ClipMaker, PictureMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.hearing import RememberedHearing
+from sceneloom.workshop.makers import ClipMaker, SpeechMaker, fetch_from
+from sceneloom.workshop.pictures import PictureMaker, PictureTaskMaker
 from sceneloom.workshop.supplier import Maker, TaskMaker
 from sceneloom.workshop.workshop import Supplier
 
@@ -39,26 +42,19 @@ def paid_suppliers(
         if not isinstance(deal.kind, JobKind):
             continue
         callback = _callback(settings, deal)
-        fetch = fetch_from(assets, allow_private=settings.allow_private_downloads)
-        reached = connection(deal, assets, client=client, clock=clock)
-        to = replace(reached, callback=callback, fetch=fetch)
+        to = replace(connection(deal, assets, client=client, clock=clock), callback=callback)
         heard_by = ear if deal.kind is JobKind.SPEECH and not deal.service.entry.tells_words else None
         build = partial(_maker, deal, to, settings.allow_private_downloads, heard_by)
         offer = _offer(deal, to, heard_by)
-        try:
-            maker = build(offer)
-        except ValueError as error:
-            at_fault = "WORKFLOW" if isinstance(error, WorkflowUnusable) else "KEY"
-            raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_{at_fault}: {error}") from error
         yield Supplier(
             kind=deal.kind,
             offer=offer,
-            maker=maker,
+            maker=build(offer),
             rebuild=build,
             repeatable=deal.service.entry.free,
             parallel=settings.parallel_paid,
             per_minute=settings.paid_per_minute,
-            poll_schedule=RARE_POLLS if callback else deal.service.entry.polls,
+            poll_schedule=RARE_POLLS if callback else deal.polls,
             deadline_seconds=deal.deadline_seconds,
             usd_per_second=deal.price.second,
             usd_per_letter=deal.price.letter + (heard_by.usd_per_letter if heard_by else 0.0),
@@ -84,14 +80,12 @@ def _ear(
     name = settings.transcription_provider
     if not name:
         return None
-    deal = ear_among(found, name)
-    to = connection(deal, assets, client=client, clock=clock)
-    try:
-        provider = deal.service.adapters[deal.kind](to)
-    except ValueError as error:
-        raise ProviderMisset(f"SCENELOOM_{name.upper()}_KEY: {error}") from error
+    deal = ear_among(settings, found, clock.now().date())
+    provider = adapter(deal, connection(deal, assets, client=client, clock=clock))
     per_letter = deal.price.second / LETTERS_PER_SECOND
-    return _Ear(f"{name} {deal.model}", deal.price.call, per_letter, provider)
+    term = f"{name} {deal.model}"
+    heard_once = RememberedHearing(provider, name=term, assets=assets)
+    return _Ear(term, deal.price.call, per_letter, heard_once)
 
 
 def _offer(deal: Deal, to: Connection, ear: _Ear | None) -> Offer:
@@ -126,7 +120,7 @@ def _maker(
         tier=offer.terms.get("tier", ""),
         voice=offer.terms.get("voice", ""),
     )
-    provider = deal.service.adapters[deal.kind](frozen)
+    provider = adapter(deal, frozen)
     if deal.kind is JobKind.SPEECH:
         # Only what the job's price holds is asked for.
         is_paid = ear is not None and offer.terms.get("transcription") == ear.term
@@ -134,6 +128,31 @@ def _maker(
             provider=provider, assets=to.assets, transcriber=ear.provider if ear and is_paid else None
         )
     return _MAKERS[deal.kind](provider, deal, to.assets, allow_private)
+
+
+def adapter(deal: Deal, to: Connection) -> Any:
+    """Make who speaks with the provider of *deal*. Raises `ProviderMisset` for a setting that cannot work."""
+    try:
+        return deal.service.adapters[deal.kind](to)
+    except ValueError as error:
+        at_fault = "WORKFLOW" if isinstance(error, WorkflowUnusable) else "KEY"
+        raise ProviderMisset(f"{variable_of(deal.name)}_{at_fault}: {error}") from error
+
+
+def why_unreachable(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> str | None:
+    """Say which setting keeps the provider of *deal* from being spoken with, None where none does."""
+    try:
+        adapter(deal, connection(deal, assets, client=client, clock=clock))
+    except ProviderMisset as misset:
+        return str(misset)
+    return None
+
+
+def _list_beside(url: str, list_url: str) -> str:
+    """Return where the list is of a service that is reached at *url*: its key goes to no other host."""
+    return (
+        str(httpx.URL(url).copy_with(raw_path=httpx.URL(list_url).raw_path)) if url and list_url else list_url
+    )
 
 
 def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> Connection:
@@ -146,7 +165,7 @@ def connection(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clo
         clock=clock,
         assets=assets,
         url=account.url or entry.url,
-        list_url=account.list_url or entry.list_url,
+        list_url=account.list_url or _list_beside(account.url, entry.list_url),
         model=deal.model,
         resolution=deal.resolution,
         voice=account.voice,
@@ -163,7 +182,7 @@ def _workflow(deal: Deal) -> str:
     try:
         return Path(deal.account.workflow).read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise ProviderMisset(f"SCENELOOM_{deal.name.upper()}_WORKFLOW: cannot be read: {error}") from error
+        raise ProviderMisset(f"{variable_of(deal.name)}_WORKFLOW: cannot be read: {error}") from error
 
 
 def _callback(settings: Settings, deal: Deal) -> Callback | None:
@@ -176,13 +195,15 @@ def _callback(settings: Settings, deal: Deal) -> Callback | None:
 
 
 def _clips(provider: Any, deal: Deal, assets: AssetStore, allow_private: bool) -> TaskMaker:  # noqa: FBT001 -- all makers alike
-    lines = re.fullmatch(r"(\d+)[pP]", deal.resolution)
+    lines = re.fullmatch(r"(\d+)[pP]", "2160p" if deal.resolution.lower() == "4k" else deal.resolution)
     short_side = int(lines[1]) if lines else None
     return ClipMaker(provider=provider, assets=assets, allow_private=allow_private, short_side=short_side)
 
 
-def _pictures(provider: Any, _deal: Deal, assets: AssetStore, allow_private: bool) -> Maker:  # noqa: FBT001 -- all makers alike
+def _pictures(provider: Any, _deal: Deal, assets: AssetStore, allow_private: bool) -> Maker | TaskMaker:  # noqa: FBT001 -- all makers alike
     fetch = fetch_from(assets, allow_private=allow_private)
+    if isinstance(provider, TaskProvider):
+        return PictureTaskMaker(provider=provider, assets=assets, fetch=fetch, allow_private=allow_private)
     return PictureMaker(provider=provider, assets=assets, fetch=fetch)
 
 

@@ -19,7 +19,7 @@ def test_every_variable_of_an_account_is_read(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("SCENELOOM_OPENAI_SPEECH_USD", "0.5")
     account = Settings().accounts["openai"]
     assert account.key.get_secret_value() == "k"
-    assert (account.model_for("image"), account.model_for("speech"), account.speech_usd) == (
+    assert (account.image_model, account.model, account.speech_usd) == (
         "gpt-image-9",
         "",
         0.5,

@@ -133,11 +133,10 @@ def test_a_language_that_cannot_be_read_says_nothing_about_the_narration() -> No
     assert rules(a_request(voice=7, scenes=scenes)) == {"voice": "wrong_type"}
 
 
-def test_a_provider_that_is_not_set_up_is_told_with_the_nearest() -> None:
-    near, far = faults(a_request(providers={"image": "storybord", "clip": "hollywood"}))
+def test_a_provider_that_nobody_knows_is_told_by_its_name() -> None:
+    (found,) = faults(a_request(providers={"image": "storybord"}))
 
-    assert "did you mean storyboard?" in near.message
-    assert "there is motion" in far.message
+    assert found.message.endswith("'storybord', and there is no provider storybord")
 
 
 def test_a_video_job_is_admitted_where_its_model_is_a_provider() -> None:
@@ -245,6 +244,15 @@ def test_a_ratio_that_the_model_does_not_make_is_told_once_for_all_scenes() -> N
     assert paid_faults(providers={"clip": "runway"}, scenes=framed, aspect_ratio="1:1") == {}
 
 
+def test_the_price_of_the_nearest_ratio_is_that_of_a_length_which_is_made() -> None:
+    scenes = [{"prompt": "waves", "visual": "clip", "duration_seconds": 4.2}]
+    found = paid_faults(providers={"clip": "runway"}, scenes=scenes, aspect_ratio="1:1")
+    assert [message.partition("the nearest is ")[2] for message in found.values()] == [
+        "16:9, for $0.48",
+        "4, for $0.48",
+    ]
+
+
 def test_a_prompt_that_the_model_does_not_take_is_told_for_its_scene() -> None:
     scenes = [{"prompt": "a", "visual": "clip"}, {"prompt": "a" * 1001, "visual": "clip"}]
     assert set(paid_faults(providers={"clip": "runway"}, scenes=scenes)) == {"scenes[1].prompt"}
@@ -262,11 +270,21 @@ def test_what_cannot_be_read_is_no_fault_of_the_model_too() -> None:
         ({"clip": "sora"}, "was shut down on 2026-09-24; use ark, runway or google"),
         ({"clip": "kling"}, "kling is not set up: set SCENELOOM_KLING_KEY"),
         ({"image": "runway"}, "runway makes clip, not image"),
+        ({"image": "storybord"}, "did you mean storyboard?"),
+        ({"clip": "runwya"}, "there is no provider runwya; did you mean runway?"),
+        ({"clip": "klng"}, "did you mean kling? Set SCENELOOM_KLING_KEY, too"),
+        ({"clip": "hollywood"}, "there is motion, runway"),
     ],
 )
 def test_a_provider_that_is_not_there_is_told_with_what_to_do(chosen: dict[str, str], said: str) -> None:
     (message,) = paid_faults(providers=chosen).values()
     assert message.endswith(said)
+    scenes = [
+        {"prompt": "waves", "visual": "clip", "duration_seconds": 5, "providers": chosen},
+        {"prompt": "waves"},
+    ]
+    (of_scene,) = paid_faults(scenes=scenes).values()
+    assert of_scene.endswith(said)
 
 
 def test_the_voices_of_a_service_are_not_measured_by_ours() -> None:

@@ -9,8 +9,9 @@ from sceneloom.accounts import Account
 from sceneloom.assets.store import open_assets
 from sceneloom.credentials import Finding, State, check_accounts
 from sceneloom.settings import Settings
+from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
 from tests.fakes import MovedClock
-from tests.providers.paid import mocked
+from tests.providers.paid import direct_client, mocked
 
 KEY = "k-secret-0123456789"
 
@@ -57,6 +58,36 @@ async def test_a_key_that_is_refused_is_told_without_the_key(status: int, state:
     assert "bad" in finding.detail
 
 
+@pytest.mark.parametrize("key", [TEST_KEY, "another-key"])
+async def test_every_provider_that_the_fake_one_speaks_can_be_checked_against_it(key: str) -> None:
+    async with FakeProvider() as provider, direct_client() as client:
+        secret = SecretStr(key)
+        accounts = {
+            "ark": Account(key=secret, url=f"{provider.url}/api/v3"),
+            "fal": Account(
+                key=secret,
+                url=provider.url,
+                list_url=f"{provider.url}/v1",
+                model="acme/clips/text-to-video",
+                usd_per_second=0.1,
+            ),
+            "openai": Account(key=secret, url=f"{provider.url}/v1"),
+        }
+        settings = Settings.model_construct(accounts=accounts, transcription_provider="")
+        checked = check_accounts(settings, open_assets("memory://"), client=client, clock=MovedClock())
+        states = {finding.name: finding.state async for finding in checked}
+
+    assert set(states.values()) == {State.GOOD if key == TEST_KEY else State.REFUSED}, states
+    assert set(states) == set(accounts)
+    assert provider.ledger.accepted() == []
+
+
+async def test_an_account_without_a_key_is_told() -> None:
+    (finding,) = await found(lambda _: httpx.Response(200), runway=Account(model="gen4.5"))
+    assert finding.state is State.UNCHECKED
+    assert finding.detail.endswith("set SCENELOOM_RUNWAY_KEY")
+
+
 async def test_a_provider_that_is_away_is_unreachable() -> None:
     def away(_: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("no route")
@@ -72,13 +103,15 @@ async def test_every_account_is_told_even_where_one_is_set_up_wrongly() -> None:
         azure=a_key(),
         fal=a_key(model="a/b", usd_per_second=0.1),
         ark=Account(key=SecretStr("two words")),
+        luma=a_key(),
         sora=a_key(),
         minimax=a_key(),
     )
     assert {finding.name: finding.state for finding in findings} == {
         "openai": State.MISSET,
         "azure": State.MISSET,
-        "fal": State.UNCHECKED,
+        "fal": State.GOOD,
+        "luma": State.UNCHECKED,
         "ark": State.MISSET,
         "sora": State.MISSET,
         "minimax": State.GOOD,

@@ -9,8 +9,8 @@ from models.commands import Want
 from models.shapes import AspectRatio
 from models.work import ClipRequest, JobKind, SpeechRequest
 from sceneloom.accounts import Account
-from sceneloom.deals import Deal, ProviderMisset, deals, why_unknown
-from sceneloom.outside import connect, connect_worker
+from sceneloom.deals import Deal, ProviderMisset, deals
+from sceneloom.outside import connect
 from sceneloom.settings import Settings
 from tests.providers.paid import a_clip_job
 
@@ -56,9 +56,37 @@ def test_the_price_of_the_account_is_believed() -> None:
 
 
 def test_a_model_that_nobody_knows_needs_a_price_and_is_not_limited() -> None:
-    assert refusal(ark=Account(key=KEY, model="new-1")).startswith("SCENELOOM_ARK_USD_PER_SECOND: ")
+    assert refusal(ark=Account(key=KEY, model="new-1")).endswith(
+        "What a new one can make is not checked; if it is one, set SCENELOOM_ARK_USD_PER_SECOND, its price"
+    )
     deal = the_deal("ark", model="new-1", usd_per_second=0.2)
     assert (deal.model, deal.known.seconds, deal.price.second) == ("new-1", (), 0.2)
+
+
+def test_a_model_that_nobody_knows_is_told_with_those_that_are_near() -> None:
+    assert refusal(ark=Account(key=KEY, model="dreamina-seedance-2-0")).startswith(
+        "SCENELOOM_ARK_MODEL: the catalogue has no dreamina-seedance-2-0; did you mean "
+        "dreamina-seedance-2-0-260128, "
+    )
+    said = refusal(openai=Account(key=KEY, speech_model="tts-2"))
+    assert said.startswith("SCENELOOM_OPENAI_SPEECH_MODEL: the catalogue has no tts-2; did you mean tts-1")
+
+
+def test_a_model_is_that_of_the_kind_which_has_it() -> None:
+    def models_of(**facts: Any) -> dict[str, str]:
+        found = deals(settings(openai=Account(key=KEY, **facts)), TODAY)
+        return {str(deal.kind): deal.model for deal in found}
+
+    assert models_of(model="tts-1") == {"image": "gpt-image-2", "speech": "tts-1"}
+    assert models_of(model="gpt-image-2.5") == {"image": "gpt-image-2.5", "speech": "gpt-4o-mini-tts"}
+    assert models_of(model="tts-1", image_model="gpt-image-2.5")["image"] == "gpt-image-2.5"
+
+
+def test_a_model_that_no_kind_has_must_say_what_it_makes() -> None:
+    assert refusal(openai=Account(key=KEY, model="tts-one")) == (
+        "SCENELOOM_OPENAI_MODEL: the catalogue has no tts-one; did you mean tts-1? "
+        "Set a new one as SCENELOOM_OPENAI_IMAGE_MODEL or SCENELOOM_OPENAI_SPEECH_MODEL"
+    )
 
 
 def test_a_model_must_be_named_where_there_is_no_usual_one() -> None:
@@ -111,31 +139,6 @@ def test_a_retired_model_that_nobody_chose_is_left_out_with_a_warning() -> None:
     assert "gpt-4o-mini-tts" in refusal({"speech_provider": "openai"}, later, openai=Account(key=KEY))
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "said"),
-    [
-        ("sora", "clip", "was shut down on 2026-09-24; use ark, runway or google"),
-        ("dall-e-3", "image", "was shut down on 2026-05-12; use openai"),
-        ("ark", "image", "ark makes clip, not image"),
-        ("ark", "clip", "ark is not set up: set SCENELOOM_ARK_KEY"),
-    ],
-)
-def test_why_a_provider_is_not_there_can_be_told(name: str, kind: str, said: str) -> None:
-    assert str(why_unknown(name, kind)).endswith(said)
-    assert why_unknown("hollywood", kind) is None
-
-
-def test_a_worker_does_not_start_without_whom_it_would_ask() -> None:
-    with pytest.raises(
-        ProviderMisset, match=r"SCENELOOM_CLIP_PROVIDER: ark is not set up: set SCENELOOM_ARK_K"
-    ):
-        connect_worker(settings({"clip_provider": "ark"}))
-    with pytest.raises(ProviderMisset, match=r"SCENELOOM_CLIP_PROVIDER: Sora .* was shut down"):
-        connect_worker(settings({"clip_provider": "sora"}))
-    with pytest.raises(ProviderMisset, match=r"no provider hollywood; there is motion"):
-        connect_worker(settings({"clip_provider": "hollywood"}))
-
-
 def test_a_clip_costs_its_seconds_and_a_narration_its_letters() -> None:
     accounts = {"ark": Account(key=KEY), "openai": Account(key=KEY, speech_model="tts-1")}
     workshop = connect(settings(**accounts)).workshop
@@ -185,12 +188,6 @@ def test_a_stand_in_that_is_no_fallback_any_more_is_the_last() -> None:
     workshop = connect(settings({"clip_fallback": "luma"}, luma=Account(key=KEY))).workshop
     job = a_clip_job("m", duration_seconds=5.0).model_copy(update={"stands_in_for": "ark"})
     assert workshop.fallback_for(job) is None
-
-
-@pytest.mark.parametrize("line", ["luma", "motion,luma"])
-def test_a_worker_does_not_start_without_each_of_its_fallbacks(line: str) -> None:
-    with pytest.raises(ProviderMisset, match=r"SCENELOOM_CLIP_FALLBACK: luma is not set up"):
-        connect_worker(settings({"clip_fallback": line}))
 
 
 def test_a_key_that_no_header_may_hold_is_told_by_its_variable() -> None:

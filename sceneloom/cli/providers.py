@@ -10,6 +10,7 @@ from sceneloom.cli.outcomes import Outcome, Stop
 
 if TYPE_CHECKING:
     from sceneloom.credentials import Finding
+    from sceneloom.operations.provider_list import Listed
     from sceneloom.providers.catalogue import Entry
 
 _app = typer.Typer(help="Show the providers, what they can do, and whether yours work.", no_args_is_help=True)
@@ -35,7 +36,8 @@ def list_(*, as_json: options.AsJson = False) -> None:
 
     storyboard, offline and motion need no key. Every other is there once its key is set, SCENELOOM_NAME_KEY;
     one of your own machines, such as comfyui, once its address is, SCENELOOM_NAME_URL; whisper once its
-    model is, SCENELOOM_WHISPER_MODEL.
+    model is, SCENELOOM_WHISPER_MODEL. "yes": the settings are complete and fit the catalogue; whether a key
+    is good, `sceneloom providers check` asks. Models that are retired, or will be within 90 days, are marked.
 
     \b
     Examples:
@@ -43,42 +45,20 @@ def list_(*, as_json: options.AsJson = False) -> None:
       sceneloom providers list --json
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from sceneloom.cli.configuration import load_settings
-    from sceneloom.deals import is_set_up
-    from sceneloom.outside import OFFLINE
-    from sceneloom.providers.services import services
 
     settings = load_settings()
-    here = {name for name, account in settings.accounts.items() if is_set_up(name, account)}
-    rows: list[dict[str, Any]] = [
-        {
-            "name": offer.provider,
-            "kind": str(kind),
-            "models": [offer.model],
-            "capabilities": {},
-            "set_up": True,
-        }
-        for kind, offer in OFFLINE.items()
-    ]
-    for name, service in services().items():
-        for kind in service.adapters:
-            models = [model.name for model in service.entry.models if model.kind is kind]
-            can = service.entry.capabilities.model_dump()
-            rows.append(
-                {
-                    "name": name,
-                    "kind": str(kind),
-                    "models": models,
-                    "capabilities": can,
-                    "set_up": name in here,
-                }
-            )
+    rows = asyncio.run(_listed(settings))
     if as_json:
-        console.say_json(rows)
+        console.say_json([row.as_json() for row in rows])
         return
     table = console.table("provider", "makes", "set up", "models")
     for row in rows:
-        table.add_row(row["name"], row["kind"], "yes" if row["set_up"] else "no", ", ".join(row["models"]))
+        models = ", ".join(map(row.shown, row.models))
+        table.add_row(row.name, row.kind, "yes" if row.is_set_up else "no", models)
     console.show(table)
+    for row in rows:
+        if row.name in settings.accounts and row.why_not:
+            console.note(f"{row.name} cannot make {row.kind}: {row.why_not}")
 
 
 @_app.command()
@@ -90,10 +70,12 @@ def show(name: Name, *, as_json: options.AsJson = False) -> None:
       sceneloom providers show runway
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from models.spelling import nearest
+    from sceneloom.cli.configuration import load_settings
     from sceneloom.providers.catalogue import gone
     from sceneloom.providers.services import services
 
-    service = services().get(name)
+    account = load_settings().accounts.get(name)
+    service = services().get(account.service or name if account else name)
     if service is None:
         if (past := gone().get(name)) is not None:
             raise Stop(past.told, Outcome.INVALID)
@@ -103,16 +85,16 @@ def show(name: Name, *, as_json: options.AsJson = False) -> None:
     if as_json:
         console.say_json(service.entry.model_dump(mode="json"))
         return
-    _show(service.entry)
+    _show(service.entry, name)
 
 
-def _show(entry: "Entry") -> None:
+def _show(entry: "Entry", name: str) -> None:
     from sceneloom.providers.catalogue import words
 
     console.say(f"{entry.title}: {entry.docs}")
     can = entry.capabilities
     console.say(f"address {entry.url or 'none'}; webhook {can.webhook}; list {can.list}; cancel {can.cancel}")
-    prefix = f"SCENELOOM_{entry.name.upper()}"
+    prefix = f"SCENELOOM_{name.upper()}"
     needed = {entry.set_up_by: ""} | ({"VOICE": ""} if entry.needs_voice else {})
     needed |= {"MODEL": f" ({entry.model_hint})"} if entry.model_hint else {}
     console.say(f"set {', '.join(f'{prefix}_{name}{hint}' for name, hint in needed.items())}")
@@ -160,6 +142,14 @@ def check(*, as_json: options.AsJson = False) -> None:
         raise typer.Exit(Outcome.INVALID)
     if states & {State.REFUSED, State.UNREACHABLE}:
         raise typer.Exit(Outcome.FAILED)
+
+
+async def _listed(settings: Any) -> "list[Listed]":
+    from sceneloom.operations.provider_list import listed
+    from sceneloom.providers.wire import open_client
+
+    async with open_client() as client:
+        return list(listed(settings, client))
 
 
 async def _checked(settings: Any) -> "list[Finding]":

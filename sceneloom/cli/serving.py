@@ -75,14 +75,15 @@ def worker(
         from sceneloom.cli.tether import end_with_stdin
 
         end_with_stdin()
+    from sceneloom.app import run_worker
+    from sceneloom.outside import connect_worker
     from sceneloom.topic_admin import ensure_topics
 
+    outside = connect_worker(settings)  # what cannot work creates no topics
     for state in asyncio.run(ensure_topics(settings)):
         if state.found is None:
             console.note(f"created topic {state.spec.name}")
-    from sceneloom.app import run_worker
-
-    raise typer.Exit(run_worker(settings))
+    raise typer.Exit(run_worker(settings, outside))
 
 
 def broker(

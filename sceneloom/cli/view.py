@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 from models.events import Receipt
 from models.lifecycle import ProjectState, SceneStatus
 from models.snapshot import ProjectSnapshot, SceneSnapshot
-from models.work import JobKind, Question
+from models.work import Question
 from sceneloom.cli import console
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def question_line(question: Question) -> str:
 
 
 def _otherwise(question: Question) -> str:
-    adopt = "--task ID` goes on with what was accepted, with `" if question.kind is JobKind.CLIP else ""
+    adopt = "--task ID` goes on with what was accepted, with `" if question.can_adopt else ""
     return f"{adopt}--give-up` the scene fails"
 
 

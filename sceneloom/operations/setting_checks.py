@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from importlib import metadata
 from typing import Final
 
+from sceneloom.choices import require_usable, why_unknown
 from sceneloom.clock import SystemClock
-from sceneloom.deals import ProviderMisset, require_usable
+from sceneloom.deals import ProviderMisset
 from sceneloom.operations.examination import Finding, aside, fault, ok
 from sceneloom.outside import chosen_providers, without_store
 from sceneloom.settings import Settings
@@ -93,8 +94,9 @@ async def _unknown_choices(settings: Settings, half_set: Collection[str]) -> lis
     for kind, role, name in choices:
         known = outside.workshop.names(kind)
         if name not in {*known, *half_set}:
-            advice = f"set its key, or choose one of: {', '.join(sorted(known))}"
-            findings.append(fault(f"SCENELOOM_{kind.upper()}_{role} is {name}, which nobody here is", advice))
+            why = why_unknown(settings, name, kind, SystemClock().now().date(), there=known)
+            advice = f"set what it needs, or choose one of: {', '.join(sorted(known))}"
+            findings.append(fault(f"SCENELOOM_{kind.upper()}_{role}: {why}", advice))
     for close in outside.closers:
         await close()
     return findings

@@ -1,21 +1,15 @@
 """What an adapter is given: all that it needs to reach its provider, and nothing of the settings."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import httpx
 from pydantic import SecretStr
 
-from models.errors import ErrorCode, ProviderFailure
 from models.ports import AssetStore, Clock
 from sceneloom.providers.catalogue import Entry
 from sceneloom.providers.orders import Callback
 from sceneloom.providers.verdicts import Verdicts
 from sceneloom.providers.wire import Patience, Wire
-
-
-async def _nothing(url: str) -> bytes:
-    raise ProviderFailure(ErrorCode.OUTPUT_MISSING, f"there is no way to {url}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,8 +34,6 @@ class Connection:
     callback: Callback | None = None
     """Returns the address of ours that the provider shall call about a job."""
     patience: Patience | None = None
-    fetch: Callable[[str], Awaitable[bytes]] = _nothing
-    """Returns the picture at an address that a provider names. Raises `AssetMissing`, `ProviderFailure`."""
 
     def wire(self, verdicts: Verdicts, *, patience: Patience | None = None) -> Wire:
         """Speak HTTP as the catalogue says; *patience* is the adapter's own, where none is set."""
@@ -53,6 +45,7 @@ class Connection:
             clock=self.clock,
             header=self.entry.header,
             scheme=self.entry.scheme,
+            signs=self.entry.signs_pairs,
             headers=self.entry.headers,
             patience=self.patience or patience,
         )

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import AssetStore, Clock, Reconciled, TaskReport
+from models.work import ClipRequest
 from sceneloom.providers import orders
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.fal_words import VERDICTS, app_of, complaint, media_url
@@ -90,11 +91,10 @@ class Fal:
         )
 
     async def submit(self, job: Job) -> str:
-        """Order the clip and return the task's id. Raises `ProviderFailure` or `OutcomeUnknown`."""
-        clip, model = orders.clip_of(job), _model_of(job)
-        body = self._terms(job)
-        if clip.first_frame_url is not None:
-            body["image_url"] = await orders.picture_url(clip.first_frame_url, self._assets)
+        """Order what *job* asks for; return the task's id. Raises `ProviderFailure` or `OutcomeUnknown`."""
+        body, model = self.wishes(job), _model_of(job)
+        if (first_frame := _first_frame_of(job)) is not None:
+            body["image_url"] = await orders.picture_url(first_frame, self._assets)
         callback = self._callback(job) if self._callback else None
         hidden = orders.secrets_in(callback)
         answer = await self._queue.buy(
@@ -138,11 +138,11 @@ class Fal:
 
         Raises `ProviderFailure` where the list cannot be read to its end: then nothing is known.
         """
-        terms, app = self._terms(job), app_of(_model_of(job))
+        wishes, app = self.wishes(job), app_of(_model_of(job))
         alike = []
         async for item in self._listed(job):
             task_id = f"{app}/requests/{item.get('request_id')}"
-            if task_id not in taken and _TASK_ID.fullmatch(task_id) and _is_like(item, terms):
+            if task_id not in taken and _TASK_ID.fullmatch(task_id) and _is_like(item, wishes):
                 alike.append(task_id)
         return orders.reconciled([], alike)
 
@@ -155,7 +155,7 @@ class Fal:
         return orders.error_code(error)
 
     def cost_per_call(self) -> float:
-        """Return the configured price of one clip, in US dollars."""
+        """Return the configured price of one call, in US dollars."""
         return self._cost_usd
 
     def _failed(self, answer: Answer) -> TaskReport:
@@ -185,7 +185,8 @@ class Fal:
             return self._failed(answer)
         raise self._queue.unreadable(answer)
 
-    def _terms(self, job: Job) -> dict[str, Any]:
+    def wishes(self, job: Job) -> dict[str, Any]:
+        """Return the input of the model, apart from a first frame. Raises `ProviderFailure`."""
         clip = orders.clip_of(job)
         return {
             "prompt": clip.prompt,
@@ -221,9 +222,13 @@ class Fal:
 def _model_of(job: Job) -> str:
     """Return the path of the model; a first frame needs the sibling that takes one."""
     model = job.offer.model.strip("/")
-    if orders.clip_of(job).first_frame_url is None:
+    if _first_frame_of(job) is None:
         return model
     return re.sub(r"/text-to-video$", "/image-to-video", model)
+
+
+def _first_frame_of(job: Job) -> str | None:
+    return job.request.first_frame_url if isinstance(job.request, ClipRequest) else None
 
 
 def _path(task_id: str) -> str:
@@ -232,9 +237,9 @@ def _path(task_id: str) -> str:
     return task_id
 
 
-def _is_like(item: Mapping[str, Any], terms: Mapping[str, Any]) -> bool:
-    """Tell whether *item* asked for *terms*; one whose input is not kept may have."""
+def _is_like(item: Mapping[str, Any], wishes: Mapping[str, Any]) -> bool:
+    """Tell whether *item* asked for *wishes*; one whose input is not kept may have."""
     asked = item.get("json_input")
     if not isinstance(asked, dict):
         return True
-    return all(asked.get(name) == value for name, value in terms.items())
+    return all(asked.get(name) == value for name, value in wishes.items())

@@ -13,7 +13,7 @@ import httpx
 from models.errors import AssetMissing, ErrorCode, OutcomeUnknown, ProviderFailure
 from models.job import Job
 from models.ports import Absent, Adopted, AssetStore, Reconciled, Several
-from models.work import ClipRequest
+from models.work import ClipRequest, ImageRequest
 
 Callback = Callable[[Job], str]
 """Returns the address, with a secret in it, at which the provider tells of the call that a job makes."""
@@ -48,6 +48,13 @@ def clip_of(job: Job) -> ClipRequest:
     """Return the clip that *job* asks for. Raises `ProviderFailure` where it asks for something else."""
     if not isinstance(job.request, ClipRequest):
         raise ProviderFailure(ErrorCode.INVALID_REQUEST, f"not a clip: {job.kind}")
+    return job.request
+
+
+def picture_of(job: Job) -> ImageRequest:
+    """Return the picture that *job* asks for. Raises `ProviderFailure` where it asks for something else."""
+    if not isinstance(job.request, ImageRequest):
+        raise ProviderFailure(ErrorCode.INVALID_REQUEST, f"not a picture: {job.kind}")
     return job.request
 
 

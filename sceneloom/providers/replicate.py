@@ -51,12 +51,19 @@ class Replicate(TaskApi):
 
     def order(self, job: Job, clip: ClipRequest, picture: str | None, callback: str | None) -> Order:
         """Order a prediction."""
-        body: dict[str, Any] = {"input": _input_of(clip)}
-        if picture is not None:
-            body["input"]["image"] = picture
-        if callback is not None:
-            body |= {"webhook": callback, "webhook_events_filter": ["completed"]}
-        return prediction(job.offer.model, body)
+        del clip
+        first_frame = {} if picture is None else {"image": picture}
+        return prediction(job.offer.model, self.wishes(job) | first_frame, callback)
+
+    def wishes(self, job: Job) -> dict[str, Any]:
+        """Return the input of the model, apart from a first frame. Raises `ProviderFailure`."""
+        clip = orders.clip_of(job)
+        return {
+            "prompt": clip.prompt,
+            "aspect_ratio": str(clip.aspect_ratio),
+            "duration": orders.ordered_seconds(clip),
+            "seed": clip.seed,
+        }
 
     async def cancel(self, task_id: str) -> bool:
         """Take the prediction back if it has not begun, and tell whether that is certain."""
@@ -68,6 +75,7 @@ class Replicate(TaskApi):
         Our own webhook address in it is certain. Raises `ProviderFailure` where the list cannot be read.
         """
         callback = self._to.callback(job) if self._to.callback else None
+        wishes = self.wishes(job)
         start, end = orders.window(job)
         params = {"created_after": start.isoformat(), "created_before": end.isoformat()}
         certain: list[str] = []
@@ -75,7 +83,7 @@ class Replicate(TaskApi):
         async for page in self._pages(_PREDICTIONS, params):
             for item in items_of(page, "results"):
                 task_id = text_of(item.get("id"))
-                if task_id in {"", *taken} or not _is_like(item, job):
+                if task_id in {"", *taken} or not _is_like(item, job, wishes):
                     continue
                 ours = callback is not None and item.get("webhook") == callback
                 (certain if ours else alike).append(task_id)
@@ -116,33 +124,26 @@ class Replicate(TaskApi):
         return Complaint(message=text_of(task.get("error")))
 
 
-def prediction(model: str, body: Mapping[str, Any]) -> Order:
+def prediction(model: str, wishes: Mapping[str, Any], callback: str | None) -> Order:
     """Order a prediction of *model*, by the route of official models or by that of versions."""
+    body: dict[str, Any] = {"input": wishes}
+    if callback is not None:
+        body |= {"webhook": callback, "webhook_events_filter": ["completed"]}
     if "/" in model and ":" not in model:
         owner, _, name = model.partition("/")
         return Order(f"/models/{quoted(owner)}/{quoted(name)}{_PREDICTIONS}", body)
     return Order(_PREDICTIONS, {**body, "version": model.rpartition(":")[2]})
 
 
-def _input_of(clip: ClipRequest) -> dict[str, Any]:
-    return {
-        "prompt": clip.prompt,
-        "aspect_ratio": str(clip.aspect_ratio),
-        "duration": orders.ordered_seconds(clip),
-        "seed": clip.seed,
-    }
-
-
-def _is_like(item: Mapping[str, Any], job: Job) -> bool:
+def _is_like(item: Mapping[str, Any], job: Job, wishes: Mapping[str, Any]) -> bool:
     """Tell whether *item* asked for the same; one whose input is not kept any more may have."""
     try:
         created = datetime.fromisoformat(text_of(item.get("created_at")))
     except ValueError:
         created = None
     asked = item.get("input")
-    wanted = _input_of(orders.clip_of(job))
     same = not isinstance(asked, dict) or all(
-        asked.get(name) in {None, value} for name, value in wanted.items()
+        asked.get(name) in {None, value} for name, value in wishes.items()
     )
     model = item.get("model")
     return same and model in {None, job.offer.model} and is_in_time(created, job)

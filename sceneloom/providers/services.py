@@ -26,7 +26,7 @@ from sceneloom.providers.runway import Runway
 from sceneloom.providers.stability import Stability
 from sceneloom.providers.stock import Pexels, Pixabay
 from sceneloom.providers.transcription import Scribe, Whisper
-from sceneloom.providers.whisper import LocalWhisper, why_unusable
+from sceneloom.providers.whisper import LocalWhisper, why_absent, why_unusable
 
 GROUP: Final = "sceneloom.providers"
 """The group of entry points; each is a `Service`."""
@@ -45,8 +45,10 @@ class Service:
 
     entry: Entry
     adapters: Mapping[Kind, Adapter]
+    why_absent: Callable[[str], str | None] = _usable
+    """Says why a model is not on this machine, in a second or two; None where it is, or works elsewhere."""
     why_unusable: Callable[[str], str | None] = _usable
-    """Says why a model cannot be used on this machine, in seconds; None where it can."""
+    """The same by loading it, which may take a minute."""
 
 
 class BadService(ValueError):
@@ -102,7 +104,7 @@ _ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
     "azure": {JobKind.SPEECH: Azure},
     "comfyui": {JobKind.IMAGE: ComfyUI},
     "elevenlabs": {JobKind.SPEECH: ElevenLabs, Aid.TRANSCRIPTION: Scribe},
-    "fal": {JobKind.CLIP: Fal.reached_by, JobKind.IMAGE: FalPictures},
+    "fal": {JobKind.CLIP: Fal.reached_by, JobKind.IMAGE: FalPictures.reached_by},
     "google": {JobKind.CLIP: Google},
     "kling": {JobKind.CLIP: Kling},
     "luma": {JobKind.CLIP: Luma},
@@ -119,14 +121,14 @@ _ADAPTERS: Final[Mapping[str, Mapping[Kind, Adapter]]] = {
     "stability": {JobKind.IMAGE: Stability},
     "whisper": {Aid.TRANSCRIPTION: LocalWhisper},
 }
-_LOCAL: Final[Mapping[str, Callable[[str], str | None]]] = {"whisper": why_unusable}
+_LOCAL: Final = {"whisper": (why_absent, why_unusable)}
 
 
 @functools.cache
 def services() -> Mapping[str, Service]:
     """Return all services by name. Raises `BadService` where a package offers something else."""
     own = {
-        name: Service(entries()[name], adapters, _LOCAL.get(name, _usable))
+        name: Service(entries()[name], adapters, *_LOCAL.get(name, ()))
         for name, adapters in _ADAPTERS.items()
     }
     return own | dict(_others(own))

@@ -34,7 +34,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One POST that buys a clip."""
+    """One POST that buys an asset."""
 
     path: str
     body: Mapping[str, Any]
@@ -55,13 +55,9 @@ class TaskApi(ABC):
         self._wire = connection.wire(self.verdicts)
 
     async def submit(self, job: Job) -> str:
-        """Order the clip and return the task's id. Raises `ProviderFailure` or `OutcomeUnknown`."""
-        clip = orders.clip_of(job)
-        picture = None
-        if clip.first_frame_url is not None:
-            picture = await orders.picture_url(clip.first_frame_url, self._to.assets)
+        """Order what *job* asks for; return the task's id. Raises `ProviderFailure` or `OutcomeUnknown`."""
         callback = self._to.callback(job) if self._to.callback else None
-        order = self.order(job, clip, picture, callback)
+        order = await self.ordered(job, callback)
         hidden = orders.secrets_in(callback)
         answer = await self._wire.buy(order.path, order.body, params=order.params, hidden=hidden)
         body = answer.json() or {}
@@ -91,12 +87,20 @@ class TaskApi(ABC):
                 )
                 return TaskReport()
 
+    async def ordered(self, job: Job, callback: str | None) -> Order:
+        """Return the order for *job*, a clip. Raises `ProviderFailure` where it cannot be one."""
+        clip = orders.clip_of(job)
+        picture = None
+        if clip.first_frame_url is not None:
+            picture = await orders.picture_url(clip.first_frame_url, self._to.assets)
+        return self.order(job, clip, picture, callback)
+
     def normalize_error(self, error: Exception) -> ErrorCode:
         """Name *error* in our words."""
         return orders.error_code(error)
 
     def cost_per_call(self) -> float:
-        """Return the configured price of one clip, in US dollars."""
+        """Return the configured price of one call, in US dollars."""
         return self._to.cost_usd
 
     # -- what a provider says

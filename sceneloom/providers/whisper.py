@@ -7,6 +7,7 @@ held. Weights are never fetched here: its environment keeps it from the network.
 import asyncio
 import json
 import subprocess
+from collections.abc import Mapping
 from typing import Final
 
 from models.errors import ErrorCode, ProviderFailure
@@ -19,6 +20,12 @@ _PROCESS: Final = "sceneloom.providers.whisper_process"
 _SECONDS: Final = 180.0
 """How long the words of one narration may be looked for: as long as those who are paid for it have."""
 
+LONGEST_SECONDS: Final = 900.0
+"""The longest sound that is listened to: no narration is longer."""
+
+MOST_BYTES: Final = 180_000_000
+"""So large is the longest sound as 16-bit stereo at 48 kHz."""
+
 _LOAD_SECONDS: Final = 120.0
 
 
@@ -30,8 +37,12 @@ class LocalWhisper:
         self._place = asyncio.Semaphore(1)
 
     async def transcribe(self, audio: bytes, *, language: str) -> tuple[Word, ...]:
-        """Return the words of the audio file *audio*. Raises `ProviderFailure`."""
-        asked = {"model": self._to.model, "language": language.partition("-")[0].lower()}
+        """Return the words of *audio*, a file; its time counts from its turn. Raises `ProviderFailure`."""
+        if len(audio) > MOST_BYTES:
+            detail = f"the sound has {len(audio)} bytes; at most {MOST_BYTES} are listened to"
+            raise ProviderFailure(ErrorCode.INVALID_REQUEST, detail)
+        spoken = language.partition("-")[0].lower()
+        asked = {"model": self._to.model, "language": spoken, "longest": LONGEST_SECONDS}
         try:
             async with self._place, asyncio.timeout(_SECONDS):
                 done = await run(python_module(_PROCESS), json.dumps(asked).encode() + b"\n" + audio)
@@ -54,20 +65,28 @@ class LocalWhisper:
         return self._to.cost_usd
 
 
+def why_absent(model: str) -> str | None:
+    """Say why *model* is not on this machine, None where it is; its weights are not loaded."""
+    return _why_not({"model": model})
+
+
 def why_unusable(model: str) -> str | None:
-    """Say why *model* cannot be used on this machine, None where it can: it is loaded once, in seconds."""
-    asked = json.dumps({"model": model}).encode()
+    """Say why *model* cannot be used on this machine, None where it can: it is loaded once."""
+    return _why_not({"model": model, "language": ""})
+
+
+def _why_not(asked: Mapping[str, str]) -> str | None:
     try:
         done = subprocess.run(
             python_module(_PROCESS),
-            input=asked,
+            input=json.dumps(asked).encode(),
             capture_output=True,
             check=False,
             timeout=_LOAD_SECONDS,
             env=child_environment(),
         )
     except subprocess.TimeoutExpired:
-        return f"{model} cannot be loaded within {_LOAD_SECONDS:.0f} s"
+        return f"{asked['model']} cannot be loaded within {_LOAD_SECONDS:.0f} s"
     return _last_words(done.returncode, done.stderr.decode(errors="replace")) if done.returncode else None
 
 

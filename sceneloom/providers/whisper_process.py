@@ -1,7 +1,8 @@
 """The process that finds the words of one recording with faster-whisper.
 
-It reads a line of JSON from stdin, `{"model", "language"}`, then an audio file, and answers a list of words.
-Without a file it only loads the model. What is wrong stands in the last line of stderr.
+It reads a line of JSON from stdin, `{"model", "language", "longest"}`, then an audio file of at most so many
+seconds, and answers a list of words. Without a file it only loads the model, and without a language it only
+looks whether there is one. What is wrong stands in the last line of stderr.
 """
 
 import io
@@ -17,32 +18,43 @@ _MOST_THREADS: Final = 4
 _ELSEWHERE: Final = ("/", "./", "../", "~")
 
 
-def _load(model: str) -> Any:
+def _library() -> Any:
     try:
-        from faster_whisper import WhisperModel  # noqa: PLC0415 -- an extra, and slow to load
+        import faster_whisper  # noqa: PLC0415 -- an extra, and slow to load
     except ImportError as error:
         sys.exit(f"it needs faster-whisper: pip install 'sceneloom[transcription]' ({error})")
+    return faster_whisper
+
+
+def _folder_of(model: str) -> str:
+    """Return the folder with the weights of *model*: one on this machine, as nothing is fetched."""
     folder = Path(model).expanduser()
     is_folder = folder.is_dir()
     if model.startswith(_ELSEWHERE) and not is_folder:
         sys.exit(f"there is no folder {model}")
     if is_folder and (lacking := [name for name in _FILES if not (folder / name).is_file()]):
         sys.exit(f"the folder {model} holds no CTranslate2 Whisper model: {', '.join(lacking)} is not there")
-    threads = min(_MOST_THREADS, os.cpu_count() or 1)
-    place = str(folder) if is_folder else model
+    if is_folder:
+        return str(folder)
     try:
-        return WhisperModel(place, device="cpu", compute_type="int8", cpu_threads=threads)
-    except OSError:
+        return str(_library().download_model(model, local_files_only=True))
+    except (OSError, ValueError):
         # The Hub's own words are about its cache and a network that this process does not have.
         fetch = f'python -c "import faster_whisper; faster_whisper.download_model({model!r})"'
         sys.exit(
             f"the model {model} is not on this machine: name a folder that holds one, or fetch it: {fetch}"
         )
-    except (RuntimeError, ValueError) as error:
+
+
+def _load(model: str) -> Any:
+    place, threads = _folder_of(model), min(_MOST_THREADS, os.cpu_count() or 1)
+    try:
+        return _library().WhisperModel(place, device="cpu", compute_type="int8", cpu_threads=threads)
+    except (OSError, RuntimeError, ValueError) as error:
         sys.exit(f"the model {model} cannot be loaded: {' '.join(str(error).split())}")
 
 
-def _words(model: Any, audio: BinaryIO, language: str) -> Iterator[dict[str, Any]]:
+def _words(model: Any, audio: BinaryIO, language: str, longest: float) -> Iterator[dict[str, Any]]:
     """Yield each word with its times in seconds, none of them after the end of the sound."""
     knows = model.supported_languages
     if knows == ["en"] != [language]:
@@ -53,6 +65,8 @@ def _words(model: Any, audio: BinaryIO, language: str) -> Iterator[dict[str, Any
         word_timestamps=True,
         condition_on_previous_text=False,
     )
+    if facts.duration > longest:  # nothing was heard yet: that is done segment by segment
+        sys.exit(f"the sound lasts {facts.duration:.0f} s; at most {longest:.0f} s are listened to")
     for segment in segments:
         for word in segment.words or ():
             start, end = (min(float(moment), facts.duration) for moment in (word.start, word.end))
@@ -66,9 +80,13 @@ def main() -> None:
         os.dup2(2, 1)
         asked = json.loads(sys.stdin.buffer.readline())
         audio = sys.stdin.buffer.read()
+        _library()
+        if "language" not in asked:
+            _folder_of(asked["model"])
+            return
         model = _load(asked["model"])
-        words = list(_words(model, io.BytesIO(audio), asked["language"])) if audio else []
-        answer.write(json.dumps(words).encode())
+        heard = _words(model, io.BytesIO(audio), asked["language"], asked["longest"]) if audio else ()
+        answer.write(json.dumps(list(heard)).encode())
 
 
 if __name__ == "__main__":

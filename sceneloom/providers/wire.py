@@ -5,9 +5,7 @@ No request is ever sent twice from here. What surely was not sent, or surely was
 """
 
 import asyncio
-import base64
-import re
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -18,6 +16,7 @@ from pydantic import SecretStr
 
 from models.errors import ErrorCode, OutcomeUnknown, ProviderFailure
 from models.ports import Clock
+from sceneloom.providers.keys import key_of
 from sceneloom.providers.redaction import redacted
 from sceneloom.providers.verdicts import Answer, Verdicts, retry_after
 
@@ -88,12 +87,15 @@ class Wire:
         clock: Clock,
         scheme: str = "Bearer",
         header: str = "Authorization",
+        signs: bool = False,
         headers: Mapping[str, str] = MappingProxyType({}),
         patience: Patience | None = None,
     ) -> None:
         self._client = client
         self._base_url = base_url.rstrip("/")
-        self._auth = None if key is None else _Key(scheme, key, header)
+        self._auth = (
+            None if key is None else key_of(key, scheme=scheme, header=header, signs=signs, clock=clock)
+        )
         self._headers = dict(headers)
         self._verdicts = verdicts
         self._clock = clock
@@ -207,40 +209,6 @@ class Wire:
             finally:
                 await response.aclose()
         return Answer(response.status_code, response.headers, content)
-
-
-class _Key(httpx.Auth):
-    """Writes the key into the request at the moment it is sent, and nowhere else."""
-
-    def __init__(self, scheme: str, key: SecretStr, header: str) -> None:
-        stripped = key.get_secret_value().strip()
-        if not re.fullmatch(r"[!-~]+", stripped):
-            raise ValueError("a provider's key is empty, or holds a character that no HTTP header may hold")
-        self._scheme = scheme
-        self._header = header
-        self._key = SecretStr(stripped)
-        # RFC 7617: USER:PASSWORD travels in base64.
-        sent = base64.b64encode(stripped.encode()).decode() if scheme == "Basic" else stripped
-        self._sent = SecretStr(sent)
-
-    @property
-    def secrets(self) -> tuple[str, str]:
-        """The key itself and as it is sent, for hiding both."""
-        return self._key.get_secret_value(), self._sent.get_secret_value()
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the header that holds the key, or the parameter where its name begins with `?`."""
-        sent = f"{self._scheme} {self._sent.get_secret_value()}".lstrip()
-        if not self._header.startswith("?"):
-            request.headers[self._header] = sent
-            yield request
-            return
-        plain = request.url
-        request.url = plain.copy_merge_params({self._header[1:]: sent})
-        try:
-            yield request
-        finally:
-            request.url = plain  # requests show their addresses in tracebacks
 
 
 def _encoded(body: Mapping[str, Any] | bytes, *, form: bool) -> dict[str, Any]:

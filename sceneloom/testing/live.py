@@ -7,7 +7,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -21,8 +21,9 @@ from models.shapes import AspectRatio
 from models.work import ClipRequest, ImageRequest, JobKind, JobRequest, Output, SpeechRequest
 from sceneloom.assets.errors import DownloadFailed, DownloadRefused
 from sceneloom.assets.store import open_assets
+from sceneloom.choices import why_unknown
 from sceneloom.clock import SystemClock
-from sceneloom.deals import ProviderMisset, why_unknown
+from sceneloom.deals import ProviderMisset
 from sceneloom.paid import paid_suppliers
 from sceneloom.providers.services import services
 from sceneloom.providers.wire import open_client
@@ -91,8 +92,8 @@ def _only(settings: Settings, name: str) -> Settings:
     needs_key = service is None or service.entry.needs_key
     if account is None or (needs_key and not account.key.get_secret_value()):
         kind = next(iter(service.adapters)) if service else JobKind.CLIP
-        told = why_unknown(name, kind) or f"there is no account {name}: set SCENELOOM_{name.upper()}_KEY"
-        raise ProviderMisset(told)
+        today = SystemClock().now().date()
+        raise ProviderMisset(why_unknown(settings, name, kind, today, there=settings.accounts))
     ear = name if settings.transcription_provider == name else ""
     return settings.model_copy(update={"accounts": {name: account}, "transcription_provider": ear})
 
@@ -150,9 +151,9 @@ async def _made(supplier: Supplier, job: Job, say: Say) -> bool:
 
 
 async def _output(supplier: Supplier, job: Job) -> Output:
-    maker = supplier.maker
-    if isinstance(maker, Maker):
-        return await maker.make(job, progress=lambda _: None)
+    maker = supplier.tasks
+    if maker is None:
+        return await cast("Maker", supplier.maker).make(job, progress=lambda _: None)
     task_id = await maker.submit(job)
     running = job.model_copy(update={"provider_task_id": task_id})
     most = max(supplier.deadline_seconds, deadline(_SECONDS).total_seconds())

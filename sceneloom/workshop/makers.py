@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
+import math
 import tempfile
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -11,24 +12,19 @@ import orjson
 import structlog
 from pydantic import TypeAdapter
 
-from models.errors import AssetMissing, BadMedia, ErrorCode, ProviderFailure
+from models.errors import BadMedia, ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import (
     AssetStore,
-    CallsBack,
-    Reconciled,
-    Reconciler,
     SpeechToTextProvider,
-    Stopper,
     TaskReport,
-    TextToImageProvider,
     TextToSpeechProvider,
     VideoProvider,
     Word,
 )
 from models.shapes import Size
-from models.work import ClipRequest, ImageRequest, Output, RenderedScene, RenderRequest, SpeechRequest
-from sceneloom.assets.checks import check_audio_async, check_image_async, check_video_async
+from models.work import ClipRequest, Output, RenderedScene, RenderRequest, SpeechRequest
+from sceneloom.assets.checks import check_audio_async, check_video_async
 from sceneloom.assets.download import download
 from sceneloom.assets.errors import AssetStoreUnavailable
 from sceneloom.rendering.errors import RenderFailed
@@ -36,17 +32,18 @@ from sceneloom.rendering.film import Film, SceneMedia
 from sceneloom.rendering.renderer import Renderer
 from sceneloom.workshop.alignment import are_plausible, timed
 from sceneloom.workshop.supplier import Progress
+from sceneloom.workshop.tasks import Tasks
 
 PICTURE_BYTES: Final = 20_000_000
 DOWNLOAD_SECONDS: Final = 60.0
-SMALLEST_SIDE: Final = 256
-"""Pixels that each side of a user's own picture must have."""
-
 STORE_WAITS: Final = (1.0, 5.0, 15.0, 30.0)
 """Seconds between the tries to store something."""
 
 SHAPE_SLACK: Final = 0.05
-"""By how much a clip's shape may differ: models round to multiples of 8 or 16 pixels."""
+"""By how much an output's shape may differ: models round to multiples of 8 or 16 pixels."""
+
+LENGTH_SLACK: Final = 0.25
+"""Seconds by which a clip may be shorter than asked: models count in frames, some of them in groups."""
 
 CLIP_BYTES: Final = 500_000_000
 CLIP_DOWNLOAD_SECONDS: Final = 600.0
@@ -85,47 +82,6 @@ async def keep(assets: AssetStore, content: bytes, *, media_type: str) -> str:
     return await assets.put(content, media_type=media_type)
 
 
-class PictureMaker:
-    """Makes the picture of a scene, or fetches the user's own."""
-
-    def __init__(self, *, provider: TextToImageProvider, assets: AssetStore, fetch: Fetch) -> None:
-        self._provider = provider
-        self._assets = assets
-        self._fetch = fetch
-
-    async def make(self, job: Job, *, progress: Progress) -> Output:  # noqa: ARG002 -- a picture comes all at once
-        """Return the stored picture of *job*: of the size asked for, unless it is the user's own."""
-        request = _expect(job, ImageRequest)
-        wanted = Size(request.width, request.height)
-        if request.picture_url is not None:
-            try:
-                own = await self._fetch(request.picture_url)
-            except AssetMissing as missing:
-                raise ProviderFailure(ErrorCode.ASSET_FETCH_FAILED, str(missing)) from missing
-            return await self._own(own)
-        made = await self._provider.generate(request.prompt, wanted, seed=request.seed)
-        return await self._stored(made, exactly=wanted)
-
-    async def _own(self, content: bytes) -> Output:
-        """Store the user's own picture; one that is none, or too small, is the request's fault."""
-        try:
-            facts = await check_image_async(content, smallest_side=SMALLEST_SIDE)
-        except BadMedia as bad:
-            raise ProviderFailure(ErrorCode.INVALID_REQUEST, str(bad)) from bad
-        url = await keep(self._assets, content, media_type=facts.media_type)
-        return Output(url=url, media_type=facts.media_type)
-
-    async def _stored(self, content: bytes, *, exactly: Size) -> Output:
-        facts = await _checked(check_image_async(content))
-        if (facts.width, facts.height) != exactly:
-            raise ProviderFailure(
-                ErrorCode.OUTPUT_MISSING,
-                f"asked for {exactly.width}x{exactly.height}, got {facts.width}x{facts.height}",
-            )
-        url = await keep(self._assets, content, media_type=facts.media_type)
-        return Output(url=url, media_type=facts.media_type)
-
-
 class SpeechMaker:
     """Speaks the narration of a scene, and keeps the times of its words for the captions."""
 
@@ -143,9 +99,9 @@ class SpeechMaker:
 
     async def make(self, job: Job, *, progress: Progress) -> Output:  # noqa: ARG002 -- speech comes all at once
         """Return the stored narration of *job*, with its length and the times of its words."""
-        request = _expect(job, SpeechRequest)
+        request = expected(job, SpeechRequest)
         speech = await self._provider.speak(request.text, language=request.language, voice=request.voice)
-        facts = await _checked(check_audio_async(speech.audio))
+        facts = await checked(check_audio_async(speech.audio))
         url = await keep(self._assets, speech.audio, media_type=facts.media_type)
         captions_url = None
         words = speech.words or await self._heard(job, request, speech.audio)
@@ -175,7 +131,7 @@ class SpeechMaker:
             return ()
 
 
-class ClipMaker:
+class ClipMaker(Tasks):
     """Has a clip made as a task of a video provider."""
 
     def __init__(
@@ -187,42 +143,14 @@ class ClipMaker:
         short_side: int | None = None,
     ) -> None:
         """Take clips from *provider*, whose shorter side shall have `short_side` pixels where known."""
-        self._provider = provider
+        super().__init__(provider)
         self._assets = assets
         self._allow_private = allow_private
         self._short_side = short_side
 
-    async def submit(self, job: Job) -> str:
-        """Start the task and return the provider's id of it."""
-        return await self._provider.submit(job)
-
-    async def poll(self, job: Job) -> TaskReport:
-        """Ask how the task of *job* stands."""
-        return await self._provider.poll(job.provider_task_id or "")
-
-    async def find(self, job: Job, *, taken: Collection[str]) -> Reconciled | None:
-        """Look for the task of a submit without clear outcome in the provider's list, if it has one."""
-        if not isinstance(self._provider, Reconciler) or job.intended_at is None:
-            return None
-        return await self._provider.candidates(job, taken=taken)
-
-    async def confirm(self, job: Job, named: str) -> str | None:
-        """Return the id of the task that a webhook calls *named*, after a poll that finds it."""
-        if not isinstance(self._provider, CallsBack):
-            return None
-        task_id = self._provider.task_named(job, named)
-        await self._provider.poll(task_id)
-        return task_id
-
-    async def take_back(self, job: Job) -> bool:
-        """Have the provider stop the task of *job*, and tell whether it surely is not billed."""
-        if not isinstance(self._provider, Stopper) or job.provider_task_id is None:
-            return False
-        return await self._provider.cancel(job.provider_task_id)
-
     async def collect(self, job: Job, report: TaskReport) -> Output:
         """Return the stored clip of *job*, fully decoded once and as long as asked for."""
-        request = _expect(job, ClipRequest)
+        request = expected(job, ClipRequest)
         content = report.output
         if content is None and report.output_url is not None:
             content = await download(
@@ -233,26 +161,20 @@ class ClipMaker:
             )
         if content is None:
             raise ProviderFailure(ErrorCode.OUTPUT_MISSING, "the task is done and names no output")
-        facts = await _checked(check_video_async(content))
+        facts = await checked(check_video_async(content))
         if facts.seconds < 0.5 * request.duration_seconds:
             raise ProviderFailure(
                 ErrorCode.OUTPUT_MISSING,
                 f"asked for {request.duration_seconds:g} s, got {facts.seconds:.1f} s",
             )
-        self._compare(job, request, Size(facts.width, facts.height))
+        tell_of_mismatch(
+            job, request.aspect_ratio.size, Size(facts.width, facts.height), short_side=self._short_side
+        )
+        if facts.seconds < request.duration_seconds - LENGTH_SLACK:
+            told = {"asked": f"{request.duration_seconds:g} s", "got": f"{facts.seconds:.2f} s"}
+            _log.warning("makers.not_as_ordered", job=job.job_id, **told)
         url = await keep(self._assets, content, media_type=facts.media_type)
         return Output(url=url, media_type=facts.media_type, seconds=facts.seconds)
-
-    def _compare(self, job: Job, request: ClipRequest, got: Size) -> None:
-        """Tell the operator of a clip that is smaller, or of another shape, than what was paid for."""
-        wanted = request.aspect_ratio.size
-        is_reshaped = abs(got.width * wanted.height / (got.height * wanted.width) - 1) > SHAPE_SLACK
-        is_smaller = self._short_side is not None and min(got) < self._short_side
-        if is_reshaped or is_smaller:
-            asked = f"{request.aspect_ratio} {self._short_side or ''}".strip()
-            _log.warning(
-                "makers.not_as_ordered", job=job.job_id, asked=asked, got=f"{got.width}x{got.height}"
-            )
 
 
 class FilmMaker:
@@ -265,7 +187,7 @@ class FilmMaker:
 
     async def make(self, job: Job, *, progress: Progress) -> Output:
         """Return the stored film of *job* and its report."""
-        request = _expect(job, RenderRequest)
+        request = expected(job, RenderRequest)
         self._workspace.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self._workspace, prefix="render-") as folder:
             workspace = Path(folder)
@@ -312,13 +234,25 @@ class FilmMaker:
         return path
 
 
-def _expect(job: Job, kind: type[R]) -> R:
+def tell_of_mismatch(job: Job, wanted: Size, got: Size, *, short_side: int | None = None) -> None:
+    """Tell the operator of an output of another shape, or smaller, than what was paid for."""
+    is_reshaped = abs(got.width * wanted.height / (got.height * wanted.width) - 1) > SHAPE_SLACK
+    is_smaller = short_side is not None and min(got) < short_side
+    if is_reshaped or is_smaller:
+        unit = math.gcd(*wanted)
+        asked = f"{wanted.width // unit}:{wanted.height // unit} {short_side or ''}".strip()
+        _log.warning("makers.not_as_ordered", job=job.job_id, asked=asked, got=f"{got.width}x{got.height}")
+
+
+def expected(job: Job, kind: type[R]) -> R:
+    """Return the request of *job*, which is of *kind*. Raises `TypeError` where it is not."""
     if not isinstance(job.request, kind):
         raise TypeError(f"{job.job_id} asks for {job.kind}, not for {kind.__name__}")
     return job.request
 
 
-async def _checked(check: Awaitable[F]) -> F:
+async def checked(check: Awaitable[F]) -> F:
+    """Return the facts of an output. Raises `ProviderFailure` (OUTPUT_MISSING) where it is not sound."""
     try:
         return await check
     except BadMedia as bad:

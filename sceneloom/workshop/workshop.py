@@ -70,7 +70,9 @@ class Supplier:
             heeds=not self.repeatable or not self.is_local,
         )
         object.__setattr__(self, "pace", pace)
-        object.__setattr__(self, "tasks", self.maker if isinstance(self.maker, TaskMaker) else None)
+        tasks = self.maker if isinstance(self.maker, TaskMaker) else None
+        object.__setattr__(self, "tasks", tasks)
+        object.__setattr__(self, "offer", self.offer.model_copy(update={"as_task": tasks is not None}))
 
     @property
     def is_local(self) -> bool:
@@ -165,7 +167,7 @@ class Workshop:
     def is_task(self, job: Job) -> bool:
         """Tell whether the asset of *job* is made as a task that is polled."""
         supplier = self._known(job)
-        return supplier is not None and supplier.tasks is not None
+        return supplier is not None and supplier.tasks is not None and not _is_only_fetched(job.request)
 
     def place(self, job: Job) -> AbstractAsyncContextManager[object]:
         """Wait for one of the places of the supplier of *job*: so many calls are made at a time."""

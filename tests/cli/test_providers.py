@@ -26,6 +26,43 @@ def test_the_list_is_a_table_for_people(run: Run) -> None:
     assert any(line.split()[:3] == ["luma", "clip", "no"] for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("variables", "name", "kind", "lacks"),
+    [
+        ({"ELEVENLABS_KEY": "k-0123456789"}, "elevenlabs", "speech", "SCENELOOM_ELEVENLABS_VOICE"),
+        ({"ELEVENLABS_KEY": "k-0123456789"}, "elevenlabs", "transcription", ""),
+        ({"FAL_KEY": "k-0123456789"}, "fal", "clip", "SCENELOOM_FAL_MODEL"),
+        ({"RUNWAY_KEY": "k-0123456789"}, "runway", "clip", ""),
+        ({"ARK_KEY": "k-0123456789", "ARK_RESOLUTION": "9k"}, "ark", "clip", "SCENELOOM_ARK_RESOLUTION"),
+        ({"ARK_KEY": "two words"}, "ark", "clip", "SCENELOOM_ARK_KEY"),
+        ({"RUNWAY_MODEL": "gen4.5"}, "runway", "clip", "set SCENELOOM_RUNWAY_KEY"),
+        ({"ARK2_KEY": "k-0123456789", "ARK2_SERVICE": "ark"}, "ark2", "clip", ""),
+        ({"ARK2_SERVICE": "ark"}, "ark2", "clip", "set SCENELOOM_ARK2_KEY"),
+        ({"ARK2_KEY": "k-1", "ARK2_SERVICE": "arc"}, "ark2", "", "did you mean ark?"),
+    ],
+)
+def test_set_up_is_what_is_complete_and_valid(  # noqa: PLR0917 -- pytest fills in what is named
+    run: Run, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], name: str, kind: str, lacks: str
+) -> None:
+    for variable, value in variables.items():
+        monkeypatch.setenv(f"SCENELOOM_{variable}", value)
+    listed = run("providers", "list", "--json")
+    (row,) = [row for row in json.loads(listed.stdout) if (row["name"], row["kind"]) == (name, kind)]
+    assert row["set_up"] == (lacks == "")
+    assert lacks in row["why_not"]
+    assert "two words" not in listed.stdout
+    told = run("providers", "list")
+    assert not lacks or f"{name} cannot make {kind}" in " ".join(told.stderr.split())
+
+
+def test_models_that_are_retired_or_will_be_soon_say_so(run: Run) -> None:
+    rows = {(row["name"], row["kind"]): row for row in json.loads(run("providers", "list", "--json").stdout)}
+    told = rows["openai", "image"]["retiring"]
+    assert told["dall-e-*"] == "was retired on 2026-05-12; use gpt-image-2"
+    assert "gpt-image-2" not in told
+    assert "was retired on 2026-05-12" in " ".join(run("providers", "list").stdout.split())
+
+
 def test_one_provider_is_shown_with_its_models_and_variables(run: Run) -> None:
     shown = run("providers", "show", "ark")
     assert "SCENELOOM_ARK_KEY" in shown.stdout
@@ -36,6 +73,15 @@ def test_one_provider_is_shown_with_its_models_and_variables(run: Run) -> None:
     assert "SCENELOOM_COMFYUI_URL" in run("providers", "show", "comfyui").stdout
     assert "SCENELOOM_WHISPER_MODEL (small)" in run("providers", "show", "whisper").stdout
     assert "SCENELOOM_ELEVENLABS_VOICE" in run("providers", "show", "elevenlabs").stdout
+
+
+def test_a_second_account_is_shown_with_variables_of_its_own(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCENELOOM_ARK2_SERVICE", "ark")
+    shown = run("providers", "show", "ark2")
+    assert "set SCENELOOM_ARK2_KEY" in shown.stdout
+    assert "dreamina-seedance-2-0-260128" in shown.stdout
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_a_worker_creates_the_topics_and_ends_with_the_code_of_its_app(
 ) -> None:
     ran: list[Settings] = []
 
-    def run_worker(settings: Settings) -> int:
+    def run_worker(settings: Settings, _outside: object) -> int:
         ran.append(settings)
         return 7
 
@@ -80,10 +80,24 @@ def test_a_worker_creates_the_topics_and_ends_with_the_code_of_its_app(
     assert not any(state.faults for state in asyncio.run(list_topics(wanted)))
 
 
+def test_a_worker_that_cannot_work_creates_no_topics(
+    run: Run, broker: TestBroker, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCENELOOM_CLIP_PROVIDER", "runwya")
+    places = {"--broker": f"kafka://{broker.bootstrap}", "--topic-prefix": f"{unique}-"}
+
+    refused = run("worker", *(part for place in places.items() for part in place))
+
+    assert refused.exit_code == Outcome.INVALID
+    assert "there is no provider runwya; did you mean runway?" in refused.stderr
+    found = asyncio.run(list_topics(settings_for(broker.bootstrap, f"{unique}-")))
+    assert all(state.found is None for state in found)
+
+
 def test_a_worker_does_not_start_on_topics_that_are_otherwise(
     run: Run, broker: TestBroker, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "run_worker", lambda _settings: pytest.fail("it must not run"))
+    monkeypatch.setattr(app, "run_worker", lambda *_: pytest.fail("it must not run"))
     places = ("--broker", f"kafka://{broker.bootstrap}", "--topic-prefix", f"{unique}-")
     run("topics", "create", *places, "--partitions", 2)
     refused = run("worker", *places, "--partitions", 3)

@@ -88,7 +88,7 @@ def outside(settings: Settings, *, clock: Clock | None = None, polls: Sequence[f
     workshop = Workshop(
         suppliers=[*free, *paid], usual=usual, fallbacks=fallback_providers(settings), assets=assets
     )
-    admission = create_admission(workshop, assets)
+    admission = create_admission(workshop, assets, settings, clock)
     return Outside(
         clock=clock,
         admission=admission,

@@ -47,6 +47,19 @@ def buying_pictures(provider: FakeProvider) -> dict[str, str]:
     }
 
 
+def ordering_pictures(provider: FakeProvider) -> dict[str, str]:
+    """Return the settings of a worker whose pictures are tasks of *provider*, which lists them."""
+    return {
+        "SCENELOOM_IMAGE_PROVIDER": "fal",
+        "SCENELOOM_FAL_KEY": TEST_KEY,
+        "SCENELOOM_FAL_URL": provider.url,
+        "SCENELOOM_FAL_LIST_URL": f"{provider.url}/v1",
+        "SCENELOOM_FAL_IMAGE_MODEL": "acme/flux/dev",
+        "SCENELOOM_FAL_IMAGE_USD": "0.15",
+        "SCENELOOM_ALLOW_PRIVATE_DOWNLOADS": "true",
+    }
+
+
 @pytest.fixture
 async def provider(tmp_path: Path) -> AsyncIterator[FakeProvider]:
     scenario = {"defaults": {"cost_usd": 0.15, "queued": 1, "running": 2}}
@@ -80,6 +93,27 @@ async def test_a_worker_killed_again_and_again_buys_each_clip_once(
     assert len(provider.ledger.accepted()) == 6
     assert provider.ledger.billed_usd() == pytest.approx(0.90)
     assert done.receipt.spent_usd == pytest.approx(0.90)
+    assert done.receipt.orphaned == 0
+    assert await stage.records(DEAD_LETTERS) == []
+
+
+async def test_a_picture_that_was_ordered_before_its_worker_died_is_bought_once(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    settings = {**ordering_pictures(provider), "SCENELOOM_LIST_GRACE_SECONDS": "5"}
+    worker = stage.start_worker(**settings)
+    scenes = [{"prompt": f"waves, take {n}"} for n in (1, 2)]
+    await stage.submit("p1", {"title": "Waves", "scenes": scenes})
+    await accepted(provider, 1)
+    worker.kill()
+    worker.wait()
+    stage.start_worker(**settings)
+
+    done = await stage.until("p1", is_completed)
+
+    assert len(provider.ledger.accepted()) == 2
+    assert provider.ledger.billed_usd() == pytest.approx(0.30)
+    assert done.receipt.spent_usd == pytest.approx(0.30)
     assert done.receipt.orphaned == 0
     assert await stage.records(DEAD_LETTERS) == []
 

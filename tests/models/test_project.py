@@ -461,6 +461,22 @@ def test_what_an_open_scene_has_cost_is_shown_though_it_came_no_further() -> Non
     assert decisions.decide(project, progressed(6, tally=orphan), now=LATER) == ()
 
 
+def test_a_picture_that_is_a_task_can_be_gone_on_with() -> None:
+    picture = QUESTION.model_copy(
+        update={"job_id": "p1/scene-001/image", "kind": JobKind.IMAGE, "as_task": True}
+    )
+    asked = told(submitted(), UNCLEAR.model_copy(update={"question": picture}))
+    adopt = ApproveResend(
+        project_id="p1",
+        command_id="a1",
+        job_id=picture.job_id,
+        decision=Decision.ADOPT,
+        provider_task_id="t-9",
+    )
+
+    assert decisions.decide(asked, adopt, now=LATER)
+
+
 def test_a_call_that_makes_no_task_cannot_be_gone_on_with() -> None:
     speech = QUESTION.model_copy(update={"job_id": "p1/scene-001/speech", "kind": JobKind.SPEECH})
     asked = told(submitted(), UNCLEAR.model_copy(update={"question": speech}))

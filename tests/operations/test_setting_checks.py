@@ -53,9 +53,12 @@ async def test_every_half_set_provider_is_named() -> None:
 async def test_every_choice_of_a_provider_that_is_not_there_is_named() -> None:
     found = await providers(settings(clip_provider="ark", image_provider="openia", clip_fallback="fal"))
     assert faults(found) == [
-        "SCENELOOM_IMAGE_PROVIDER is openia, which nobody here is",
-        "SCENELOOM_CLIP_PROVIDER is ark, which nobody here is",
-        "SCENELOOM_CLIP_FALLBACK is fal, which nobody here is",
+        (
+            "SCENELOOM_IMAGE_PROVIDER: there is no provider openia; did you mean openai? "
+            "Set SCENELOOM_OPENAI_KEY, too"
+        ),
+        "SCENELOOM_CLIP_PROVIDER: ark is not set up: set SCENELOOM_ARK_KEY",
+        "SCENELOOM_CLIP_FALLBACK: fal is not set up: set SCENELOOM_FAL_KEY",
     ]
     assert "motion" in found[2].advice
 

@@ -39,11 +39,16 @@ from types import SimpleNamespace as N
 print("a library that talks")
 
 
+def download_model(name, *, local_files_only):
+    assert local_files_only
+    if name == "absent":
+        raise FileNotFoundError("no snapshot folder; outgoing traffic has been disabled")
+    return name
+
+
 class WhisperModel:
     def __init__(self, model, *, device, compute_type, cpu_threads):
         assert (device, compute_type) == ("cpu", "int8") and cpu_threads > 0
-        if model == "absent":
-            raise FileNotFoundError("no snapshot folder; outgoing traffic has been disabled")
         if model == "broken":
             raise RuntimeError("Unsupported model\\nbinary version")
         self.name = model
@@ -58,7 +63,7 @@ class WhisperModel:
         words = [N(word=word, start=start, end=end) for word, start, end in told]
         nothing = N(words=None)
         found = [] if audio.read() == b"silence" else [N(words=words), nothing]
-        return iter(found), N(duration=1.5)
+        return iter(found), N(duration=901.0 if self.name == "long" else 1.5)
 """
 
 
@@ -104,6 +109,7 @@ async def test_no_word_ends_after_the_sound_and_an_unknown_language_is_left_to_t
     [
         ("absent", ErrorCode.PROVIDER_UNAVAILABLE, "absent is not on this machine: name a folder"),
         ("broken", ErrorCode.PROVIDER_UNAVAILABLE, "cannot be loaded: Unsupported model binary version"),
+        ("long", ErrorCode.PROVIDER_UNAVAILABLE, "lasts 901 s; at most 900 s are listened to"),
         ("crash", ErrorCode.PROVIDER_UNAVAILABLE, "its process ended with -11"),
     ],
 )
@@ -131,6 +137,37 @@ async def test_who_hears_for_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) 
     before = our_children()
     assert (await refused("slow")).code is ErrorCode.PROVIDER_TIMEOUT
     assert await until(lambda: our_children() == before)
+
+
+@pytest.mark.usefixtures("double")
+async def test_the_wait_for_a_place_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    hearing = ear("small")
+    async with hearing._place:
+        monkeypatch.setattr(whisper, "_SECONDS", 0.05)
+        call = asyncio.create_task(hearing.transcribe(b"sound", language="en"))
+        await asyncio.sleep(0.2)
+        monkeypatch.setattr(whisper, "_SECONDS", 180.0)
+    assert await call
+
+
+async def test_a_sound_that_is_too_large_is_refused_before_anything_is_started() -> None:
+    before = our_children()
+    failure = await refused("small", audio=bytes(whisper.MOST_BYTES + 1))
+    assert failure.code is ErrorCode.INVALID_REQUEST
+    assert our_children() == before
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("model", ["broken", "crash", "slow"])
+def test_a_worker_starts_without_loading_the_model(model: str) -> None:
+    connect_worker(_settings(model=model))
+    assert (why_unusable(model) is None) is (model != "broken")
+
+
+@pytest.mark.usefixtures("double")
+def test_a_worker_does_not_start_without_the_weights() -> None:
+    with pytest.raises(ProviderMisset, match="SCENELOOM_WHISPER_MODEL: the model absent is not on this"):
+        connect_worker(_settings(model="absent"))
 
 
 @pytest.mark.usefixtures("double")

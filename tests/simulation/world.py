@@ -143,7 +143,9 @@ class Worker:
             },
             assets=assets,
         )
-        return Outside(clock=clock, admission=create_admission(workshop, assets), workshop=workshop)
+        return Outside(
+            clock=clock, admission=create_admission(workshop, assets, settings, clock), workshop=workshop
+        )
 
     @property
     def custody(self) -> Any:

@@ -33,6 +33,17 @@ async def test_one_asset_of_each_kind_is_bought_and_checked() -> None:
     assert len(entries) == 2
 
 
+async def test_a_picture_that_is_a_task_is_bought_and_waited_for() -> None:
+    async with FakeProvider() as provider:
+        code, said = await asked(
+            "fal", max_usd=0.06, url=provider.url, list_url=f"{provider.url}/v1", image_model="acme/flux/dev"
+        )
+        accepted = provider.ledger.accepted()
+    assert code == 0, said
+    assert [line.split()[0] for line in said] == ["image", "image/png:"]
+    assert [entry.path for entry in accepted] == ["/acme/flux/dev"]
+
+
 async def test_a_run_that_would_cost_more_than_its_limit_asks_for_nothing() -> None:
     async with FakeProvider() as provider:
         code, said = await asked("openai", max_usd=0.069, url=f"{provider.url}/v1")
@@ -55,7 +66,7 @@ async def test_a_refusal_ends_with_1_and_shows_no_key() -> None:
     [
         ("ark", "ark is not set up: set SCENELOOM_ARK_KEY"),
         ("comfyui", "comfyui is not set up: set SCENELOOM_COMFYUI_URL"),
-        ("hollywood", "there is no account hollywood: set SCENELOOM_HOLLYWOOD_KEY"),
+        ("hollywood", "there is no provider hollywood; there is none"),
     ],
 )
 def test_without_a_key_it_says_what_to_set(

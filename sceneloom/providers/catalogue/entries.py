@@ -56,6 +56,8 @@ class Model(_Part):
     """What is ordered where the account does not choose."""
     first_frame: Literal["optional", "required", "none"] = "optional"
     prompt_characters: int | None = None
+    polls: tuple[float, ...] = ()
+    """Seconds before each poll of its tasks, where they differ from those of its service."""
     usd_per_second: Mapping[str, float] = {}
     """By resolution, `any` for all: what a second of clip, or of sound that is transcribed, costs."""
     usd_each: Mapping[str, float] = {}
@@ -120,10 +122,14 @@ class Entry(_Part):
     """Where the key goes; `?NAME` is a parameter of the query."""
     scheme: str = "Bearer"
     """What stands before the key in its header."""
+    signs_pairs: bool = False
+    """Whether a key that is a pair, ACCESS:SECRET, is sent as a JWT that it has signed."""
     headers: Mapping[str, str] = {}
     """Headers of every request."""
     free_read: str = ""
-    """A path whose GET needs the key and costs nothing."""
+    """A path whose GET needs the key and costs nothing; `{model}` stands for the model of the account."""
+    is_read_of_list: bool = False
+    """Whether that path is where its list of tasks is."""
     capabilities: Capabilities = Capabilities()
     polls: tuple[float, ...] = POLL_SCHEDULE
     """Seconds before each poll, for tasks."""

@@ -17,7 +17,7 @@ class Misfit(NamedTuple):
     rule: str
     text: str
     nearest: JobRequest | None = None
-    """The request that the model would take, where only a length stands in the way."""
+    """The request that the model would take, where a length or a ratio stands in the way."""
 
 
 def misfits(model: Model, request: JobRequest) -> Iterator[Misfit]:
@@ -41,18 +41,26 @@ def _clip(model: Model, clip: ClipRequest) -> Iterator[Misfit]:
         yield Misfit("picture", "unsupported", f"{model.name} makes clips from words only; leave it out")
     if not has_picture and model.first_frame == "required":
         yield Misfit("picture", "required", f"{model.name} makes clips only from a first frame; give one")
+    near = _nearest(model, clip)
     ratios = (model.ratios_with_picture if has_picture else ()) or model.ratios
     if ratios and clip.aspect_ratio not in ratios:
         text = f"is {clip.aspect_ratio}; {model.name} makes {either(ratios)}"
-        near = min(ratios, key=lambda ratio: abs(math.log(_wide(ratio) / _wide(clip.aspect_ratio))))
-        yield Misfit("aspect_ratio", "unsupported", text, clip.model_copy(update={"aspect_ratio": near}))
+        yield Misfit("aspect_ratio", "unsupported", text, near)
     lengths = (model.seconds_with_picture if has_picture else ()) or model.seconds
     if lengths and clip.duration_seconds not in lengths:
-        # Of two that are as near, the longer one holds all that was asked for.
-        nearest = min(lengths, key=lambda seconds: (abs(seconds - clip.duration_seconds), -seconds))
         text = f"is {clip.duration_seconds:g}; {model.name} makes {spans(lengths)} seconds"
-        fitting = clip.model_copy(update={"duration_seconds": float(nearest)})
-        yield Misfit("duration_seconds", "unsupported", text, fitting)
+        yield Misfit("duration_seconds", "unsupported", text, near)
+
+
+def _nearest(model: Model, clip: ClipRequest) -> ClipRequest:
+    """Return *clip* in the nearest ratio and length that the model makes, so that it has a price."""
+    has_picture = clip.first_frame_url is not None
+    ratios = (model.ratios_with_picture if has_picture else ()) or model.ratios or (clip.aspect_ratio,)
+    lengths = (model.seconds_with_picture if has_picture else ()) or model.seconds or (clip.duration_seconds,)
+    ratio = min(ratios, key=lambda each: abs(math.log(_wide(each) / _wide(clip.aspect_ratio))))
+    # Of two lengths that are as near, the longer one holds all that was asked for.
+    seconds = min(lengths, key=lambda each: (abs(each - clip.duration_seconds), -each))
+    return clip.model_copy(update={"aspect_ratio": ratio, "duration_seconds": float(seconds)})
 
 
 def _wide(ratio: str) -> float:

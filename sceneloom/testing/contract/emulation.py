@@ -90,9 +90,10 @@ class TakeBack:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskEmulation:
-    """A service that makes clips as tasks. `{id}` in a path stands for the id of a task."""
+    """A service that makes clips or pictures as tasks. `{id}` in a path stands for the id of a task."""
 
     service: Service
+    kind: JobKind = JobKind.CLIP
     model: str
     resolution: str = ""
     submit: str
@@ -112,11 +113,6 @@ class TaskEmulation:
     take_back: TakeBack | None = None
     others: Mapping[str, Callable[[str, str], Reply]] = field(default_factory=dict[str, Any])
     """Further paths of a task, and the answers by id and URL of the output."""
-
-    @property
-    def kind(self) -> JobKind:
-        """What the service makes."""
-        return JobKind.CLIP
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

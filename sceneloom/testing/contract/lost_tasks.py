@@ -1,12 +1,20 @@
 """What an adapter must do for a task whose answer got lost, and for one that is not wanted any more."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from models.errors import ProviderFailure
 from models.ports import Absent, Adopted, Several
+from models.work import JobKind
 from sceneloom.testing.contract.emulation import Fault, Reply, TaskEmulation
 from sceneloom.testing.contract.expecting import expect, raised, unknown
 from sceneloom.testing.contract.stage import a_job, staged
+
+_ANOTHER: Final[Mapping[JobKind, Mapping[str, Any]]] = {
+    JobKind.CLIP: {"duration_seconds": 10.0},
+    JobKind.IMAGE: {"prompt": "a bear in the rain"},
+}
+"""What tells another order from ours: of a clip, every list shows the length."""
 
 
 async def a_lost_task_is_found(emulation: TaskEmulation) -> None:
@@ -25,7 +33,7 @@ async def a_task_that_was_never_taken_is_absent(emulation: TaskEmulation) -> Non
     async with staged(emulation) as (_, adapter):
         found = await adapter.candidates(a_job(emulation))
         expect(isinstance(found, Absent), "what is not in the list is absent", found)
-        await adapter.submit(a_job(emulation, duration_seconds=10.0).model_copy(update={"attempt": 2}))
+        await adapter.submit(a_job(emulation, **_ANOTHER[emulation.kind]).model_copy(update={"attempt": 2}))
         found = await adapter.candidates(a_job(emulation))
         expect(isinstance(found, Absent), "another order is not taken for ours", found)
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from models.errors import AssetMissing
 from models.job import Job
 from models.shapes import AspectRatio
-from models.work import ClipRequest, Offer
+from models.work import ClipRequest, ImageRequest, JobKind, Offer
 from sceneloom.providers.connection import Connection
 from sceneloom.providers.wire import Patience, open_client
 from sceneloom.testing.contract.emulation import Accepted, Emulation, Fault, Reply, Seen, TaskEmulation
@@ -90,14 +90,6 @@ class Stage:
         if request.transport is not None:
             request.transport.abort()
         return web.Response()
-
-    async def fetch(self, url: str) -> bytes:
-        """Return an output, which lies in no place that asks for a key."""
-        asked = Seen("GET", urlsplit(url).path, {}, {}, b"")
-        emulation = self.emulation
-        told = Reply(404) if isinstance(emulation, TaskEmulation) else emulation.others[asked.path](asked)
-        content: bytes = told.body
-        return content
 
     def end(self) -> None:
         """Let go of whoever hangs."""
@@ -194,30 +186,39 @@ def adapter(stage: Stage, client: Any, *, patience: Patience) -> Any:
             voice=getattr(emulation, "voice", ""),
             cost_usd=0.25,
             patience=patience,
-            fetch=stage.fetch,
         )
     )
 
 
 def a_job(emulation: Emulation, **changes: Any) -> Job:
-    """Return a job for a clip that the model makes."""
-    known = emulation.service.entry.model(emulation.model, emulation.kind)
-    seconds = known.seconds if known else ()
-    wishes = {
-        "prompt": "a fox in the snow",
-        "aspect_ratio": AspectRatio.PORTRAIT,
-        "duration_seconds": float(seconds[0] if seconds else 5),
-        "seed": 7,
-    }
+    """Return a job for a clip or a picture that the model makes."""
+    request = _a_picture if emulation.kind is JobKind.IMAGE else _a_clip
     return Job(
         project_id="p1",
         scene_id="scene-001",
         user_id="user@example.com",
         offer=Offer(provider=emulation.service.entry.name, model=emulation.model, cost_usd=0.25),
-        request=ClipRequest.model_validate(wishes | changes),
+        request=request(emulation, changes),
         created_at=NOW,
         intended_at=NOW,
     )
+
+
+def _a_clip(emulation: Emulation, changes: Mapping[str, Any]) -> ClipRequest:
+    known = emulation.service.entry.model(emulation.model, emulation.kind)
+    seconds = known.seconds if known else ()
+    wishes: dict[str, Any] = {
+        "prompt": "a fox in the snow",
+        "aspect_ratio": AspectRatio.PORTRAIT,
+        "duration_seconds": float(seconds[0] if seconds else 5),
+        "seed": 7,
+    }
+    return ClipRequest.model_validate({**wishes, **changes})
+
+
+def _a_picture(_: Emulation, changes: Mapping[str, Any]) -> ImageRequest:
+    wishes: dict[str, Any] = {"prompt": "a fox in the snow", "width": 1080, "height": 1920, "seed": 7}
+    return ImageRequest.model_validate({**wishes, **changes})
 
 
 def _id_in(pattern: str, path: str) -> str | None:

@@ -6,18 +6,18 @@ from typing import Any, Final
 from structlog.testing import capture_logs
 
 from models.errors import ErrorCode, ProviderFailure
-from models.ports import CallsBack, Reconciler, VideoProvider
-from models.work import ImageRequest
+from models.ports import CallsBack, Reconciler, TaskProvider
+from models.work import JobKind, SpeechRequest
 from sceneloom.testing.contract.emulation import Fault, Refusal, Reply, TaskEmulation
 from sceneloom.testing.contract.expecting import expect, raised, refused, unknown
 from sceneloom.testing.contract.stage import KEY, OUTPUT, a_job, staged
 
 
-async def it_is_a_video_provider(emulation: TaskEmulation) -> None:
+async def it_is_a_task_provider(emulation: TaskEmulation) -> None:
     """It has the methods of the port, those that its catalogue entry promises, and no others."""
     async with staged(emulation) as (_, adapter):
         can = emulation.service.entry.capabilities
-        expect(isinstance(adapter, VideoProvider), "it is a VideoProvider", adapter)
+        expect(isinstance(adapter, TaskProvider), "it is a TaskProvider", adapter)
         expect(
             isinstance(adapter, Reconciler) == can.list, "it searches if the catalogue says list", can.list
         )
@@ -47,7 +47,8 @@ async def it_orders_polls_and_finds_the_output(emulation: TaskEmulation) -> None
 async def a_first_frame_goes_along(emulation: TaskEmulation) -> None:
     """A picture on the web goes as its address, one of ours as its content; one that is gone is free."""
     known = emulation.service.entry.model(emulation.model, emulation.kind)
-    if known is not None and known.first_frame == "none":
+    takes_none = known is not None and known.first_frame == "none"
+    if takes_none or emulation.kind is not JobKind.CLIP:
         return
     address = "https://pictures.example/fox.png"
     # The order may take another route, which an emulation need not play: what was sent is enough.
@@ -63,10 +64,10 @@ async def a_first_frame_goes_along(emulation: TaskEmulation) -> None:
 
 
 async def a_job_for_something_else_is_refused(emulation: TaskEmulation) -> None:
-    """An order for a picture never leaves."""
+    """An order for speech never leaves."""
     async with staged(emulation) as (stage, adapter):
-        picture = ImageRequest(prompt="x", width=8, height=8)
-        job = a_job(emulation).model_copy(update={"request": picture})
+        speech = SpeechRequest(text="x", language="en")
+        job = a_job(emulation).model_copy(update={"request": speech})
         await refused(adapter.submit(job), ErrorCode.INVALID_REQUEST)
         expect(not stage.orders, "nothing was ordered")
 
@@ -191,7 +192,7 @@ def _everywhere(emulation: TaskEmulation) -> TaskEmulation:
 
 
 ALWAYS: Final = (
-    it_is_a_video_provider,
+    it_is_a_task_provider,
     it_orders_polls_and_finds_the_output,
     a_first_frame_goes_along,
     a_job_for_something_else_is_refused,

@@ -14,10 +14,13 @@ from sceneloom.testing.fake_provider.dialect import text_in
 from sceneloom.testing.fake_provider.outputs import Outputs
 from sceneloom.testing.fake_provider.scenario import Custom
 from sceneloom.testing.fake_provider.tasks import BadOrder, Order, Phase, Standing, Task
-from sceneloom.testing.fake_provider.words import Family, Problem
+from sceneloom.testing.fake_provider.words import Family, Operation, Problem
 
 IMAGES_PATH: Final = "/v1/images/generations"
 SPEECH_PATH: Final = "/v1/audio/speech"
+MODELS_PATH: Final = "/v1/models"
+_MODELS: Final = ("gpt-image-2", "gpt-4o-mini-tts", "tts-1", "tts-1-hd")
+"""What the list tells; any other name is taken, too."""
 _SIZE: Final = re.compile(r"(\d{2,4})x(\d{2,4})")
 _SOUNDS: Final = ("mp3", "opus", "aac", "flac", "wav", "pcm")
 _PICTURES: Final = ("png", "jpeg", "webp")
@@ -74,7 +77,18 @@ class OpenAI:
 
     def routes(self) -> list[web.RouteDef]:
         """Return the paths that this family answers."""
-        return [web.post(IMAGES_PATH, self._call), web.post(SPEECH_PATH, self._call)]
+        return [
+            web.post(IMAGES_PATH, self._call),
+            web.post(SPEECH_PATH, self._call),
+            web.get(MODELS_PATH, self._models, allow_head=False),
+        ]
+
+    async def _models(self, request: web.Request) -> web.StreamResponse:
+        async def say() -> Answer:
+            listed = [{"id": name, "object": "model", "owned_by": "openai"} for name in _MODELS]
+            return Answer.of({"object": "list", "data": listed})
+
+        return await self._desk.take_question(request, self, Operation.LIST, say)
 
     async def _call(self, request: web.Request) -> web.StreamResponse:
         return await self._desk.take_order(request, self)

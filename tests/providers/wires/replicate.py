@@ -31,7 +31,7 @@ def item(taken: Accepted) -> dict[str, Any]:
         "id": taken.task_id,
         "status": "processing",
         "created_at": taken.created.isoformat().replace("+00:00", "Z"),
-        "model": "acme/clips",
+        "model": "/".join(taken.order.path.split("/")[2:4]),
         "input": taken.order.body["input"],
     }
 
