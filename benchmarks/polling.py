@@ -112,6 +112,10 @@ async def _at_once() -> None:
     return None
 
 
+async def _always() -> bool:
+    return True
+
+
 async def measure(count: int, seconds: float) -> Polling:
     """Fill a runner with *count* jobs, let it poll for so many real *seconds*, and return what was seen."""
     clock = SystemClock()
@@ -130,6 +134,7 @@ async def measure(count: int, seconds: float) -> Polling:
         publisher=_Silent(),
         clock=clock,
         durable=_at_once,
+        is_member=_always,
         owns=lambda _: True,
     )
     bare = await bare_task_microseconds()

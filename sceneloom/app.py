@@ -93,6 +93,7 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         publisher=publisher,
         clock=outside.clock,
         durable=delivery.acknowledged,
+        is_member=delivery.is_member,
         owns=custody.owns,
         taken=jobs.task_ids,
         grace_seconds=settings.list_grace_seconds,

@@ -1,13 +1,60 @@
 """Faust's connection to the broker, with what it does not offer: the commits as the broker has them."""
 
 from collections.abc import Collection, Mapping
+from enum import StrEnum
 from time import monotonic
+from types import MappingProxyType
+from typing import Final
 
-from aiokafka.errors import CommitFailedError
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import (
+    CommitFailedError,
+    IllegalGenerationError,
+    KafkaError,
+    NoError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+    for_code,
+)
+from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 from faust.transport.consumer import ensure_TP
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+
+
+class Seat(StrEnum):
+    """What the broker says of our membership in the group."""
+
+    HELD = "held"
+    """Our partitions are ours; for as long as a session lasts nobody else gets them."""
+    DEALING = "dealing"
+    """They are ours until we join anew, which we are about to be told to do."""
+    LOST = "lost"
+    """They may be somebody else's."""
+    UNKNOWN = "unknown"
+    """It does not answer."""
+
+
+_SEATS: Final = MappingProxyType(
+    {
+        NoError: Seat.HELD,
+        RebalanceInProgressError: Seat.DEALING,
+        IllegalGenerationError: Seat.LOST,
+        UnknownMemberIdError: Seat.LOST,
+    }
+)
+
+
+async def seat_of(consumer: AIOKafkaConsumer) -> Seat:
+    """Ask the broker for the seat of *consumer* in its group, by a heartbeat out of turn."""
+    coordinator = consumer._coordinator  # noqa: SLF001 -- no public method beats, or tells who we are
+    beat = HeartbeatRequest(coordinator.group_id, coordinator.generation, coordinator.member_id)
+    try:
+        answer = await coordinator._send_req(beat)  # noqa: SLF001 -- as above
+    except KafkaError:
+        return Seat.UNKNOWN
+    return _SEATS.get(for_code(answer.error_code), Seat.UNKNOWN)
 
 
 class SafeConsumerThread(driver.AIOKafkaConsumerThread):
@@ -36,6 +83,10 @@ class SafeConsumerThread(driver.AIOKafkaConsumerThread):
             await self.crash(exc)
             return False
         return True
+
+    async def seat(self) -> Seat:
+        """Ask the broker whether our partitions still are ours."""
+        return await self.call_thread(seat_of, self._ensure_consumer())  # type: ignore[no-any-return]
 
     async def commits(self, tps: Collection[TP]) -> Mapping[TP, OffsetAndMetadata]:
         """Return what the broker has as committed for *tps*; those without a commit are left out.

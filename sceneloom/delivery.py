@@ -21,6 +21,7 @@ from faust.types import TP, EventT, StreamT
 from faust.types.tuples import Message
 
 from sceneloom.changelog_notes import ChangelogNotes
+from sceneloom.consumer_thread import Seat
 from sceneloom.dead_letters import Headers, headers_of, omitting
 from sceneloom.durable_table import DeclaredTables, DurableTable
 from sceneloom.safe_consumer import SafeTransport, Standing
@@ -32,6 +33,8 @@ EXIT_CODE: Final = 70
 _EXIT_SECONDS: Final = 20.0
 TICK_SECONDS: Final = 0.5
 """How often a worker notes that it is alive."""
+UNCONFIRMED_SECONDS: Final = 0.5
+"""How long to wait before the broker, which does not confirm that our partitions are ours, is asked again."""
 _MEGABYTE: Final = 1024 * 1024
 
 
@@ -51,6 +54,7 @@ class Delivery:
         self._notes = ChangelogNotes()
         self._crash: asyncio.Task[None] | None = None
         self._alive_at: float | None = None
+        self._confirmed_at: float | None = None
         self._transport = app.transport = SafeTransport(app, self, self._notes)
         app.task(self._end_when_late)
 
@@ -147,6 +151,7 @@ class Delivery:
         async for event in events:
             try:
                 await self.ensure_alive()
+                await self._ensure_member()
                 try:
                     await handle(event)
                 except refused as exc:
@@ -210,6 +215,33 @@ class Delivery:
     def commits(self) -> int:
         """How often offsets were committed since the start."""
         return self._transport.consumer.commits if self._transport.consumer else 0
+
+    async def is_member(self) -> bool:
+        """Ask the broker whether our partitions still are ours; no where it does not answer."""
+        return await self._seat() is Seat.HELD
+
+    async def _seat(self) -> Seat:
+        consumer, asked_at = self._transport.consumer, time.monotonic()
+        seat = Seat.UNKNOWN if consumer is None else await consumer.seat()
+        if seat in {Seat.HELD, Seat.DEALING}:
+            self._confirmed_at = asked_at
+        return seat
+
+    async def _ensure_member(self) -> None:
+        """Wait until the broker confirms that our partitions are ours, where it last did so long ago.
+
+        A worker that was cut off beyond its session, and whose network is back, would handle messages beside
+        its successor until its next heartbeat, and write rows that count. Ends it; raises `DeliveryFailed`.
+        """
+        valid = float(self._app.conf.broker_session_timeout) / 2
+        while self._confirmed_at is None or time.monotonic() - self._confirmed_at > valid:
+            seat = await self._seat()
+            if seat is Seat.LOST:
+                await self.fail("the broker has given our partitions away, after we were cut off from it")
+            if self._broken:
+                raise DeliveryFailed(self.failure)
+            if seat is Seat.UNKNOWN:
+                await asyncio.sleep(UNCONFIRMED_SECONDS)
 
     async def standing(self) -> Mapping[TP, Standing] | None:
         """Return how the broker sees the partitions that have uncommitted messages.

@@ -23,7 +23,7 @@ from faust.types.tuples import ConsumerMessage
 
 from sceneloom.changelog_check import lost_rows
 from sceneloom.changelog_notes import ChangelogNotes
-from sceneloom.consumer_thread import SafeConsumerThread
+from sceneloom.consumer_thread import SafeConsumerThread, Seat
 
 _log = logging.getLogger(__name__)
 
@@ -97,6 +97,10 @@ class SafeConsumer(driver.Consumer):
         return sum(
             max(0, last + 1 - (self._committed_offset[tp] or 0)) for tp, last in self._handed_out.items()
         )
+
+    async def seat(self) -> Seat:
+        """Ask the broker whether our partitions still are ours."""
+        return await self._broker.seat()
 
     async def standing(self) -> dict[TP, Standing]:
         """Return how the broker sees those of our partitions that have messages beyond what is committed.

@@ -22,7 +22,8 @@ from sceneloom.kafka_access import ANSWER_SECONDS, client_options, refusal
 from sceneloom.settings import Settings
 from sceneloom.topics import TopicSpec, topic_specs
 
-_LEADERS_SECONDS: Final = 15.0
+_CREATE_SECONDS: Final = 60.0
+"""How long a broker that has just started may take to create all topics, and to lead each partition."""
 _POLICY: Final = "cleanup.policy"
 
 
@@ -118,7 +119,7 @@ async def ensure_topics(settings: Settings) -> list[TopicState]:
     Raises `TopicMismatch`, before anything is created, for topics that exist otherwise than wanted;
     `BrokerUnreachable`; `TopicsRefused`.
     """
-    async with administration(settings) as admin:
+    async with administration(settings, patience=_CREATE_SECONDS) as admin:
         states = await _describe(admin, settings)
         if mismatched := [state for state in states if state.faults]:
             raise TopicMismatch(mismatched)
@@ -145,9 +146,14 @@ async def partition_counts(settings: Settings, topics: Sequence[str]) -> dict[st
 
 
 @contextlib.asynccontextmanager
-async def administration(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
-    """Open a client for questions to the brokers; its failures become `BrokerUnreachable`."""
-    admin = AIOKafkaAdminClient(**client_options(settings), request_timeout_ms=int(ANSWER_SECONDS * 1000))
+async def administration(
+    settings: Settings, *, patience: float = ANSWER_SECONDS
+) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Open a client for questions to the brokers, which may take *patience* seconds to answer one.
+
+    Its failures become `BrokerUnreachable`.
+    """
+    admin = AIOKafkaAdminClient(**client_options(settings), request_timeout_ms=int(patience * 1000))
     try:
         await asyncio.wait_for(admin.start(), ANSWER_SECONDS)
         yield admin
@@ -218,7 +224,7 @@ async def _create(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> Non
 
 async def _wait_for_leaders(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> None:
     """Return once every partition can be written: to start earlier only logs errors that mean nothing."""
-    async with asyncio.timeout(_LEADERS_SECONDS):
+    async with asyncio.timeout(_CREATE_SECONDS):
         while not _all_led(await _metadata(admin), specs):  # noqa: ASYNC110 -- the broker only answers
             await asyncio.sleep(0.1)
 

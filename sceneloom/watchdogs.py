@@ -122,8 +122,8 @@ class CommitWatch(Service):
     """Ends a worker whose commits stand still for *patience* seconds on a partition that has messages.
 
     `standing` tells how the broker sees the partitions of this worker, or None where there is nothing to
-    judge by, as in a rebalance. Whatever the broker does not say counts for the worker: another limit ends
-    one whose broker is away.
+    judge by, as in a rebalance. While the broker does not answer, nobody can commit, and the clock stands
+    still: another limit ends a worker whose broker is away.
     """
 
     def __init__(
@@ -138,6 +138,7 @@ class CommitWatch(Service):
         self._fail = fail
         self._patience = patience
         self._since: dict[tuple[TP, int | None], float] = {}
+        self._looked_at = monotonic()
 
     @Service.task
     async def _watch(self) -> None:
@@ -152,8 +153,12 @@ class CommitWatch(Service):
                 standing = await self._standing() or {}
         except Exception as error:  # noqa: BLE001 -- whatever kept the broker from answering, the worker may be well
             _log.warning("watchdog: the broker did not say what is committed: %r", error)
-            standing = {}  # while it is away nobody can commit
+            standing = None
         now = monotonic()
+        passed, self._looked_at = now - self._looked_at, now
+        if standing is None:
+            self._since = {at: since + passed for at, since in self._since.items()}
+            return
         self._since = {
             (tp, at.committed): self._since.get((tp, at.committed), now) for tp, at in standing.items()
         }

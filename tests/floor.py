@@ -44,7 +44,12 @@ class Floor(Outbox):
         self.workshop = Workshop(suppliers=[self.supplier], usual={kind: "house"}, assets=assets)
         self.rows = MemoryJobs()
         self.runner = JobRunner(
-            workshop=self.workshop, publisher=self, clock=clock, durable=_at_once, owns=lambda _: True
+            workshop=self.workshop,
+            publisher=self,
+            clock=clock,
+            durable=_at_once,
+            is_member=_always,
+            owns=lambda _: True,
         )
         self.agent = ScenesAgent(
             jobs=self.rows, queue=self.runner, publisher=self, offers=self.workshop, clock=clock
@@ -78,6 +83,10 @@ class Floor(Outbox):
 
 async def _at_once() -> None:
     return None
+
+
+async def _always() -> bool:
+    return True
 
 
 async def settle(*floors: Floor, until: Callable[[], bool] | None = None) -> None:

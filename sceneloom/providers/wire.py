@@ -7,7 +7,7 @@ No request is ever sent twice from here. What surely was not sent, or surely was
 import asyncio
 import base64
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,8 +21,11 @@ from models.ports import Clock
 from sceneloom.providers.redaction import redacted
 from sceneloom.providers.verdicts import Answer, Verdicts, retry_after
 
-MAY_BUY: Final[ContextVar[Callable[[], bool]]] = ContextVar("MAY_BUY")
+MAY_BUY: Final[ContextVar[Callable[[], Awaitable[bool]]]] = ContextVar("MAY_BUY")
 """Asked right before a paid request leaves, after all it had to wait for: may whoever orders it still?"""
+
+_LEAVES: Final = frozenset({"http11.send_request_headers.started", "http2.send_request_headers.started"})
+"""What httpcore traces right before the first byte of a request, once there is a connection."""
 
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 _NOT_SENT: Final = (
@@ -36,6 +39,12 @@ _NOT_SENT: Final = (
 
 class NotAllowed(Exception):
     """The request was not sent: whoever ordered it may not any more."""
+
+
+async def _require_allowed(step: str = "", _: object = None) -> None:
+    """Raise `NotAllowed` where `MAY_BUY` says no; of the steps of a request only where it leaves."""
+    if (not step or step in _LEAVES) and not await MAY_BUY.get(_always)():
+        raise NotAllowed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,8 +119,8 @@ class Wire:
         """
         more = {**headers, **({"X-Client-Request-Id": reference} if reference else {})}
         request = self._request("POST", path, params=params, more=more, **_encoded(body, form=form))
-        if not MAY_BUY.get(_always)():
-            raise NotAllowed(path)
+        await _require_allowed()
+        request.extensions = {**request.extensions, "trace": _require_allowed}
         try:
             answer = await self._exchange(request)
         except _NOT_SENT as error:
@@ -263,5 +272,5 @@ def _shown(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
-def _always() -> bool:
+async def _always() -> bool:
     return True

@@ -22,7 +22,7 @@ from models.lifecycle import SubmitState
 from models.ports import Clock
 from models.work import Output, Source
 from sceneloom.assets.errors import AssetStoreUnavailable
-from sceneloom.delivery import DeliveryFailed
+from sceneloom.delivery import UNCONFIRMED_SECONDS, DeliveryFailed
 from sceneloom.providers.wire import MAY_BUY, NotAllowed
 from sceneloom.runner.agenda import Step
 from sceneloom.runner.journal import Call, Journal, call_of
@@ -50,6 +50,7 @@ class Buying:
         journal: Journal,
         clock: Clock,
         durable: Callable[[], Awaitable[None]],
+        is_member: Callable[[], Awaitable[bool]],
         owns: Callable[[str], bool],
         latest: Callable[[str], Job | None],
         in_background: Callable[[Coroutine[Any, Any, None]], Any],
@@ -58,6 +59,7 @@ class Buying:
         self._journal = journal
         self._clock = clock
         self._durable = durable
+        self._is_member = is_member
         self._owns = owns
         self._latest = latest
         self._in_background = in_background
@@ -178,7 +180,7 @@ class Buying:
         self._intended.discard(call_of(job))
         self._called[job.job_id] = call_of(job)
         self._paying.add(job.job_id)
-        MAY_BUY.set(lambda: self._owns(job.project_id))
+        MAY_BUY.set(lambda: self._may_buy(job))
         try:
             await self._guarded(
                 job, self._submit(job) if self._workshop.is_task(job) else self._make(job, known)
@@ -193,6 +195,17 @@ class Buying:
         finally:
             self._paying.discard(job.job_id)
         return True
+
+    async def _may_buy(self, job: Job) -> bool:
+        """Return yes once the broker confirms that the job is ours, no where we know that it is not.
+
+        A worker that was cut off or frozen may be replaced already, and hears of that at its next heartbeat.
+        """
+        while self._owns(job.project_id):
+            if await self._is_member():
+                return self._owns(job.project_id)
+            await asyncio.sleep(UNCONFIRMED_SECONDS)
+        return False
 
     async def _submit(self, job: Job) -> None:
         with self._learning(job):

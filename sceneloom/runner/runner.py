@@ -49,7 +49,8 @@ class JobRunner(Service):
     """Works on jobs when they are due, each in a task of its own.
 
     `durable` returns once every row written so far is acknowledged by the broker; `owns` tells whether this
-    worker still has the partition of a project. Both are asked right before a call that may cost money.
+    worker takes itself for the owner of a project, and `is_member` asks the broker whether it is right. They
+    are asked right before a call that may cost money.
     `taken` returns the task ids that jobs already have; a provider's list may lag by `grace_seconds`. A
     person has `confirm_seconds` to decide about a call of which nothing tells whether it was accepted.
     `steady` returns the seconds of a clock that nobody sets.
@@ -62,6 +63,7 @@ class JobRunner(Service):
         publisher: Publisher,
         clock: Clock,
         durable: Callable[[], Awaitable[None]],
+        is_member: Callable[[], Awaitable[bool]],
         owns: Callable[[str], bool],
         taken: Callable[[], Collection[str]] = frozenset,
         grace_seconds: float = GRACE_SECONDS,
@@ -84,6 +86,7 @@ class JobRunner(Service):
             journal=self._journal,
             clock=clock,
             durable=durable,
+            is_member=is_member,
             owns=owns,
             latest=self._jobs.get,
             in_background=self.add_future,

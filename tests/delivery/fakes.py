@@ -9,6 +9,7 @@ import faust
 from aiokafka.structs import OffsetAndMetadata
 from faust.types import TP
 
+from sceneloom.consumer_thread import Seat
 from sceneloom.delivery import Delivery, app_settings
 from sceneloom.safe_consumer import SafeConsumer
 
@@ -31,9 +32,16 @@ class FakeThread:
         self.seek_hangs = False
         self.accepts = True
         self.records: list[Any] = []
+        self.seats: list[Seat] = []
+        """What is said of the seat, one answer after another; held, in the end."""
+        self.asked = 0
 
     def topic_partitions(self, topic: str) -> int | None:
         return None if topic in self.gone else 1
+
+    async def seat(self) -> Seat:
+        self.asked += 1
+        return self.seats.pop(0) if self.seats else Seat.HELD
 
     def assignment(self) -> set[TP]:
         return {PARTITION}

@@ -12,6 +12,7 @@ import shutil
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -56,6 +57,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=1, help="what the dice begin with (%(default)s)")
     parser.add_argument("--runs", type=int, help="how often each is played, instead of its usual number")
+    parser.add_argument("--lanes", type=int, default=2, help="so many side by side (%(default)s)")
     parser.add_argument("--json", type=Path, default=Path("faults.json"), help="where the results go")
     parser.add_argument(
         "--unprotected", action="store_true", help="take the protection of each scenario away: it must fail"
@@ -65,33 +67,42 @@ def _arguments() -> argparse.Namespace:
 
 async def _play_all(chosen: list[Scenario], asked: argparse.Namespace) -> int:
     shutil.rmtree(_FOLDER, ignore_errors=True)
-    _FOLDER.mkdir(parents=True)
-    ground = Ground(_FOLDER.absolute())
     results: list[Result] = []
-    try:
-        for each in chosen:
-            result = await _play(ground, each, asked)
-            results.append(result)
-            asked.json.write_text(json.dumps([dataclasses.asdict(r) for r in results], indent=2) + "\n")
-    finally:
-        await ground.close()
+    left = iter(chosen)
+    async with asyncio.TaskGroup() as group:
+        for lane in range(min(asked.lanes, len(chosen))):
+            folder = _FOLDER.absolute() / f"lane-{lane}"
+            folder.mkdir(parents=True)
+            group.create_task(_play_on(folder, left, results, asked))
     return 0 if all(result.ok for result in results) else 1
 
 
-async def _play(ground: Ground, chosen: Scenario, asked: argparse.Namespace) -> Result:
+async def _play_on(
+    folder: Path, left: Iterator[Scenario], results: list[Result], asked: argparse.Namespace
+) -> None:
+    """Play one after another of what is *left*, on ground of its own in *folder*."""
+    ground = Ground(folder)
+    try:
+        for each in left:
+            results.append(await _play(ground, folder, each, asked))
+            results.sort(key=lambda result: result.scenario)
+            asked.json.write_text(json.dumps([dataclasses.asdict(r) for r in results], indent=2) + "\n")
+    finally:
+        await ground.close()
+
+
+async def _play(ground: Ground, lane: Path, chosen: Scenario, asked: argparse.Namespace) -> Result:
     result = Result(scenario=chosen.number, name=chosen.name, seed=asked.seed)
     begun = time.monotonic()
     for run in range(asked.runs or chosen.runs):
         seed = asked.seed + run
-        folder = _FOLDER.absolute() / f"s{chosen.number:02d}-{seed}"
+        folder = lane / f"s{chosen.number:02d}-{seed}"
         faults = await _run(ground, chosen, folder, seed, result, unprotected=asked.unprotected)
         result.runs += 1
         if faults:
             result.ok = False
             _say(f"   seed {seed}: " + "\n            ".join(faults))
-            _say(
-                f"   again: make faults SCENARIO={chosen.number} SEED={seed}; logs in {_FOLDER / folder.name}"
-            )
+            _say(f"   again: make faults SCENARIO={chosen.number} SEED={seed}; logs in {_shown(folder)}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
     result.figures["seconds"] = round(time.monotonic() - begun, 1)
@@ -131,6 +142,10 @@ def _line(result: Result) -> str:
         f"{result.scenario:2d}  {verdict}  {result.name}: seed {result.seed}, runs {result.runs}, "
         f"kills {result.kills}; {figures}"
     )
+
+
+def _shown(folder: Path) -> Path:
+    return folder.relative_to(Path.cwd())
 
 
 def _say(text: str) -> None:

@@ -13,6 +13,7 @@ import random
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -25,7 +26,7 @@ _FOLDER: Final = Path("out/soak")
 _ROUND_KILLS: Final = 40
 _OPEN: Final = 3
 """So many projects are kept open in each arena while its workers die."""
-_LIVES_SECONDS: Final = (1.0, 6.0)
+_LIVES_SECONDS: Final = (2.0, 9.0)
 _WORKERS: Final = (1, 2, 1)
 """How many workers each of the arenas side by side has: one by itself, or one and a peer."""
 
@@ -89,8 +90,11 @@ async def _arena_of(
             return
         seed = soak.seed * 1000 + number * 100 + turn
         folder = _FOLDER.absolute() / f"soak-{seed}"
-        async with arena(ground, folder, seed=seed, nodes=1, changes={}) as stage:
-            faults = await _round(soak, stage, workers)
+        try:
+            async with arena(ground, folder, seed=seed, nodes=1, changes={}) as stage:
+                faults = await _round(soak, stage, workers)
+        except Exception:  # noqa: BLE001 -- a round that breaks ends the soak, and says why
+            faults = [traceback.format_exc()]
         soak.rounds += 1
         soak.violations += faults
         if not faults:

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from models.errors import ErrorCode, OutcomeUnknown, ProviderFailure
 from sceneloom.providers.redaction import redacted
 from sceneloom.providers.verdicts import Answer, Complaint, Sign, Verdicts, retry_after
-from sceneloom.providers.wire import Patience, Wire
+from sceneloom.providers.wire import MAY_BUY, NotAllowed, Patience, Wire
 from tests.fakes import START, MovedClock
 from tests.providers.paid import HASTY, direct_client, everything_shown, mocked, raw_server
 
@@ -278,6 +278,24 @@ async def test_a_connection_is_not_kept_for_the_next_purchase() -> None:
         for _ in range(2):
             await a_wire(client, url).buy("/clips", {})
     assert connections == 2
+
+
+async def test_who_may_buy_no_more_once_there_is_a_connection_sends_nothing() -> None:
+    arrived = bytearray()
+    answers = [True, False]
+
+    async def listen(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        arrived.extend(await reader.read())
+
+    async def may_buy() -> bool:
+        return answers.pop(0)
+
+    MAY_BUY.set(may_buy)
+    async with raw_server(listen) as url, direct_client() as client:
+        with pytest.raises(NotAllowed):
+            await a_wire(client, url).buy("/clips", {})
+    assert answers == []
+    assert not arrived
 
 
 # -- harmless questions --------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from models.job_events import (
     JobPostponed,
     JobSubmitted,
@@ -67,7 +69,7 @@ async def test_the_last_thing_before_a_paid_request_is_to_ask_whether_it_is_stil
 
     async def submitting() -> str:
         bench.owned = False  # while the adapter prepares its order
-        asked.append(MAY_BUY.get()())
+        asked.append(await MAY_BUY.get()())
         return "task-1"
 
     bench.maker.answers = [submitting]
@@ -75,6 +77,46 @@ async def test_the_last_thing_before_a_paid_request_is_to_ask_whether_it_is_stil
     await bench.run()
 
     assert asked == [False]
+
+
+async def test_a_call_waits_until_the_broker_confirms_that_its_partition_is_ours() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    allowed: list[bool] = []
+
+    async def submitting() -> str:
+        allowed.append(await MAY_BUY.get()())
+        return "task-1"
+
+    bench.confirmed = lambda: len(bench.asked_the_broker) >= 2
+    bench.maker.answers = [submitting]
+    bench.runner.take(await bench.announce(a_clip()))
+    await bench.run()
+
+    assert bench.asked_the_broker == [False, False, True]
+    assert allowed == [True]
+
+
+@pytest.mark.parametrize("says", [False, True], ids=["the broker says no", "the broker says yes, and late"])
+async def test_a_call_whose_partition_went_away_while_the_broker_was_asked_may_not_be_made(
+    says: object,
+) -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    allowed: list[bool] = []
+
+    def confirmed() -> bool:
+        bench.owned = False
+        return bool(says)
+
+    async def submitting() -> str:
+        allowed.append(await MAY_BUY.get()())
+        return "task-1"
+
+    bench.confirmed = confirmed
+    bench.maker.answers = [submitting]
+    bench.runner.take(await bench.announce(a_clip()))
+    await bench.run()
+
+    assert allowed == [False]
 
 
 async def test_a_call_that_was_withheld_is_made_when_its_partition_comes_back_untouched() -> None:

@@ -1,7 +1,7 @@
 """The job runner, on fakes and a moved clock."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -98,6 +98,8 @@ class Bench:
         self.set_back = 0.0
         """By how many seconds somebody has set the wall clock back; below zero, forward."""
         self.owned = True
+        self.asked_the_broker: list[bool] = []
+        self.confirmed: Callable[[], bool] = lambda: True
         self.taken: set[str] = set()
         kind = JobKind.CLIP if isinstance(maker, Tasks) else JobKind.IMAGE
         supplier = Supplier(
@@ -113,6 +115,7 @@ class Bench:
             publisher=self.outbox,
             clock=self.clock,
             durable=self.durable,
+            is_member=self.is_member,
             owns=lambda _: self.owned,
             taken=lambda: self.taken,
             confirm_seconds=confirm_seconds,
@@ -121,6 +124,10 @@ class Bench:
 
     async def durable(self) -> None:
         self.durable_calls += 1
+
+    async def is_member(self) -> bool:
+        self.asked_the_broker.append(self.confirmed())
+        return self.asked_the_broker[-1]
 
     async def run(self) -> None:
         """Let everything that is due happen; an announced call waits until the test has written it."""

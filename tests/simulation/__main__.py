@@ -24,19 +24,18 @@ def main() -> int:
     parser.add_argument("--shown", type=int, default=120, help="how many of the last things are told")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first of many seeds")
     parser.add_argument("--to", type=int, default=100, help="the seed after the last")
-    parser.add_argument("--notice", type=float, default=0.0, help="seconds until a lost seat is noticed")
     wanted = parser.parse_args()
     if wanted.seed is not None:
         plan = Plan.of(wanted.seed)
         if wanted.simple:
             plan = Plan.simple(wanted.seed, crash_after=wanted.crash_after)
-        outcome = simulate(plan.with_(notice=wanted.notice), shown=wanted.shown)
+        outcome = simulate(plan, shown=wanted.shown)
         figures = f"{outcome.steps} steps, {outcome.crashes} crashes, {outcome.seconds:.0f} virtual seconds"
         _say(outcome.story, str(outcome.plan), *outcome.violations, figures)
         return 1 if outcome.violations else 0
     failed = 0
     for seed in range(wanted.first, wanted.to):
-        outcome = simulate(Plan.of(seed).with_(notice=wanted.notice), shown=0)
+        outcome = simulate(Plan.of(seed), shown=0)
         failed += bool(outcome.violations)
         if outcome.violations and failed <= _TOLD:
             _say(f"--seed {seed}: {outcome.violations[0]}")

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from faust.types import TP
 
+from sceneloom.consumer_thread import Seat
 from sceneloom.durable_table import DurableTable
 from tests.simulation.clockwork import Process
 from tests.simulation.kafka import Group, Link, Log, Place, Producer, Record
@@ -348,9 +349,33 @@ class App:
         return self.link.is_up and self.group.commit(self, generation, offsets)
 
 
+class _Consumer:
+    """What delivery asks of the consumer that is not Faust's."""
+
+    uncommitted = 0
+    commits = 0
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def seat(self) -> Seat:
+        """Ask the group, once it can be reached."""
+        app, generation = self._app, self._app._generation
+        return Seat(
+            await app.process.ask(
+                lambda: app.group.seat(app, generation) if app.link.is_up else Seat.UNKNOWN,
+                there=app.link.away_for() + 0.001,
+            )
+        )
+
+    async def standing(self) -> dict[TP, Any]:
+        """Say nothing of the commits."""
+        return {}
+
+
 class Transport:
     """What delivery expects of its transport."""
 
     def __init__(self, app: App, acknowledgements: Any, notes: Any) -> None:
         self.acknowledgements = acknowledgements
-        self.consumer = None
+        self.consumer = _Consumer(app)

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from aiokafka.errors import KafkaTimeoutError
 
+from sceneloom.consumer_thread import Seat
 from sceneloom.topics import DEAD_LETTERS, partition_of
 from tests.simulation.clockwork import Clockwork, Process
 
@@ -229,9 +230,7 @@ class _Seat:
 class Group:
     """The coordinator of the one consumer group: eager, as Faust's; a silent member loses its seat."""
 
-    def __init__(self, clockwork: Clockwork, log: Log, *, notice: float = 0.0) -> None:
-        """Let a member that was silent notice the loss of its seat within *notice* seconds."""
-        self._notice = notice
+    def __init__(self, clockwork: Clockwork, log: Log) -> None:
         self.generation = 0
         self.owners: dict[int, str] = {}
         """Which process has which partition."""
@@ -285,16 +284,20 @@ class Group:
             if self._seats.get(member.process.name) is None:
                 member.rejoin()
 
-        if not self._notice and member.link.is_up:
-            member.process.run(beat)
-            return
-        seconds = self._clockwork.random.uniform(0, self._notice)
+        seconds = self._clockwork.random.uniform(0, HEARTBEAT_SECONDS)
         self._clockwork.later(member.link.away_for() + seconds, beat, member.process)
 
     def shuffle(self) -> None:
         """Deal the partitions anew, as when the group is told so."""
         self._is_dealing = False
         self._deal_anew()
+
+    def seat(self, member: Member, generation: int) -> Seat:
+        """Answer a heartbeat of *member*, who believes to be of *generation*."""
+        seat = self._seats.get(member.process.name)
+        if seat is None or not seat.generation == generation == self.generation:
+            return Seat.LOST
+        return Seat.DEALING if self._is_dealing else Seat.HELD
 
     def commit(self, member: Member, generation: int, offsets: Mapping[Place, int]) -> bool:
         """Keep *offsets*, unless they come from somebody who has no seat any more."""

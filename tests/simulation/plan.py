@@ -48,8 +48,6 @@ class Plan:
     """The chance that the asset store takes seconds to answer."""
     slow_broker: float = 0.0
     """The chance that a message takes seconds to become durable."""
-    notice: float = 0.0
-    """Within so many seconds a worker that was cut off notices that it lost its partitions."""
     answers: bool = True
     """Whether anybody answers questions."""
 

@@ -167,7 +167,7 @@ class World:
         self.clockwork = Clockwork(plan.seed)
         self.settings = settings_for(with_credits=plan.credits, partitions=plan.partitions)
         self.log = Log(self.clockwork, partitions=plan.partitions)
-        self.group = Group(self.clockwork, self.log, notice=plan.notice)
+        self.group = Group(self.clockwork, self.log)
         self.storage = Storage(self.clockwork, slow=plan.slow_store)
         self.providers = Providers(self.clockwork, Mood(plan, self.clockwork.random))
         self.workers: list[Worker] = []

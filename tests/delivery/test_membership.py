@@ -1,0 +1,120 @@
+"""A worker handles nothing that may be another one's: where it has not heard of it for long, it asks."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from faust.types import EventT
+
+from sceneloom import delivery
+from sceneloom.consumer_thread import Seat
+from tests.delivery.fakes import Rig, record
+
+SESSION = 10.0
+
+
+class Clock:
+    """Time that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Messages:
+    """A stream that gives a message when there is one."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self._queue: asyncio.Queue[Any] = asyncio.Queue()
+        self.handled = 0
+
+    async def events(self) -> AsyncIterator[EventT[Any]]:
+        while True:
+            of = await self._queue.get()
+            message = self._rig.consumer._to_message(("requests", 0), of)  # type: ignore[arg-type]  # a pair will do
+            yield self._rig.app.create_event(of.key, of.value, message.headers, message)
+
+    async def come(self, offset: int) -> None:
+        self._queue.put_nowait(record(offset))
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def handle(self, _event: EventT[Any]) -> None:
+        self.handled += 1
+
+
+@asynccontextmanager
+async def consuming(rig: Rig) -> AsyncIterator[Messages]:
+    messages = Messages(rig)
+    stream: Any = messages
+    task = asyncio.ensure_future(rig.delivery.consume(stream, handle=messages.handle, refused=()))
+    try:
+        yield messages
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(delivery, "time", SimpleNamespace(**{**vars(time), "monotonic": clock.monotonic}))
+    monkeypatch.setattr(delivery, "UNCONFIRMED_SECONDS", 0)
+    return clock
+
+
+async def test_it_asks_before_its_first_message_and_then_only_after_half_a_session(clock: Clock) -> None:
+    rig = Rig()
+    async with consuming(rig) as messages:
+        for offset in range(3):
+            await messages.come(offset)
+        assert (messages.handled, rig.thread.asked) == (3, 1)
+        clock.now += SESSION / 2 + 0.1
+        await messages.come(3)
+    assert (messages.handled, rig.thread.asked) == (4, 2)
+
+
+async def test_it_waits_for_a_broker_that_does_not_answer(clock: Clock) -> None:
+    rig = Rig()
+    rig.thread.seats = [Seat.UNKNOWN] * 3
+    async with consuming(rig) as messages:
+        await messages.come(0)
+    assert (messages.handled, rig.thread.asked) == (1, 4)
+
+
+async def test_it_finishes_what_it_has_while_partitions_are_dealt_anew(clock: Clock) -> None:
+    rig = Rig()
+    rig.thread.seats = [Seat.DEALING]
+    async with consuming(rig) as messages:
+        await messages.come(0)
+        await messages.come(1)
+    assert (messages.handled, rig.thread.asked) == (2, 1)
+
+
+async def test_it_ends_and_handles_nothing_where_its_seat_is_lost(clock: Clock) -> None:
+    rig = Rig()
+    async with consuming(rig) as messages:
+        await messages.come(0)
+        clock.now += SESSION
+        rig.thread.seats = [Seat.LOST]
+        await messages.come(1)
+    assert messages.handled == 1
+    assert rig.app.crashed
+    assert rig.delivery.failure == "the broker has given our partitions away, after we were cut off from it"
+
+
+@pytest.mark.parametrize(
+    ("seat", "confirms"),
+    [(Seat.HELD, True), (Seat.DEALING, False), (Seat.LOST, False), (Seat.UNKNOWN, False)],
+)
+async def test_who_pays_wants_a_seat_that_is_held(seat: Seat, confirms: Any) -> None:
+    rig = Rig()
+    rig.thread.seats = [seat]
+    assert await rig.delivery.is_member() is confirms
