@@ -54,7 +54,7 @@ soak: $(READY)  ## Kill workers at random for MINUTES=30, and judge again and ag
 bench: $(READY)  ## Measure a worker with 50 000 jobs in flight; three minutes
 	$(BIN)/python -m benchmarks
 
-bench-failover: $(READY)  ## Kill and restart one of two workers with 2 000 open projects; a quarter of an hour
+bench-failover: $(READY)  ## Kill and restart one of two workers with 2 000 open projects; ten minutes
 	$(BIN)/python -m benchmarks.failover
 
 check: $(READY)  ## Lint, types, import walls, dependencies, docs

@@ -4,7 +4,7 @@ python -m benchmarks.failover [--projects 2000] [--json FILE]
 
 A real Kafka, two workers with RocksDB and one standby, and as many open projects as are wanted, each with a
 paid clip under way at the fake provider. One worker gets SIGKILL; later it gets SIGTERM, and is started again
-under the same name of an instance.
+under the same name of an instance. In between a new request goes to each partition.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,6 +43,9 @@ from sceneloom.topics import PROJECT_EVENTS, PROJECT_REQUESTS, partition_of
 KILL_SECONDS: Final = 15.0
 RESTART_SECONDS: Final = 5.0
 _PATIENCE: Final = 900.0
+_NOT_OURS: Final = ("SCENELOOM_", "PYTHONDONTWRITEBYTECODE")
+_TOLD_SECONDS: Final = 10.0
+_STALLED_SECONDS: Final = 60.0
 _HELD: Final = re.compile(r"custody\.partitions.*held=(\d+)")
 
 
@@ -52,6 +56,8 @@ class Gap:
     projects: int
     ended: float
     first_progress: float
+    all_answered: float
+    """When the new requests were answered, one on each partition; all sent once the worker had ended."""
     all_in_work: float
     half_polled: float
     all_polled: float
@@ -79,21 +85,24 @@ class Watched(FakeProvider):
         return app
 
 
-class Resumptions:
-    """When each project told that its work was taken up again, as far as that is on the topic."""
+class Events:
+    """When each project told that it was taken up again, or that its request was refused."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.at: dict[str, float] = {}
+        self.resumed: dict[str, float] = {}
+        self.answered: dict[str, float] = {}
 
     async def follow(self) -> None:
         """Read on, for ever."""
+        kept = {"ProjectResumed": self.resumed, "ProjectRejected": self.answered}
         async with AIOKafkaConsumer(
             PROJECT_EVENTS, bootstrap_servers=self._settings.bootstrap, auto_offset_reset="earliest"
         ) as consumer:
             async for record in consumer:
-                if orjson.loads(record.value)["type"] == "ProjectResumed":
-                    self.at[record.key.decode()] = time.monotonic()
+                times = kept.get(orjson.loads(record.value)["type"])
+                if times is not None:
+                    times.setdefault(record.key.decode(), time.monotonic())
 
 
 class Stage:
@@ -121,8 +130,10 @@ class Stage:
             "PAID_PER_MINUTE": "0",
             "ALLOW_PRIVATE_DOWNLOADS": "true",
         }
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("SCENELOOM_")}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_OURS)}
         environment = kept | {f"SCENELOOM_{name}": value for name, value in own.items()}
+        # An installed worker has its bytecode; this one has it from its second start on.
+        environment["PYTHONPYCACHEPREFIX"] = str(self.folder / "bytecode")
         with self._log(number).open("ab") as log:
             command = [sys.executable, "-m", "sceneloom", "worker"]
             self.workers[number] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
@@ -150,21 +161,38 @@ class Stage:
 
     async def until_ordered(self, count: int) -> None:
         """Wait until the provider has accepted *count* orders, and tell how it goes."""
-        before = -1
+        before, since, told = 0, time.monotonic(), 0.0
         while (there := len(self.provider.ledger.accepted())) < count:
-            if there == before:
+            now = time.monotonic()
+            if there > before:
+                before, since = there, now
+            if now - since > _STALLED_SECONDS:
                 raise TimeoutError(f"{there} of {count} clips were ordered, and no more for a while")
-            before = there
-            sys.stderr.write(f"{there} of {count} clips are ordered\n")
-            await asyncio.sleep(60)
+            if now - told > _TOLD_SECONDS:
+                told = now
+                sys.stderr.write(f"{there} of {count} clips are ordered\n")
+            await asyncio.sleep(0.5)
 
     async def submit(self, count: int) -> None:
         """Ask for *count* films of one clip, each in words of its own."""
+        scenes = (
+            {"prompt": f"slow waves, take {n}", "visual": "clip", "duration_seconds": 5} for n in range(count)
+        )
+        await self._send(
+            {f"film-{n:05}": {"title": f"film {n}", "scenes": [scene]} for n, scene in enumerate(scenes)}
+        )
+
+    async def ask(self) -> set[str]:
+        """Send a request that will be refused to each partition; return their projects."""
+        names = {
+            partition_of(name := f"asked-{uuid.uuid4()}", self.settings.partitions): name for _ in range(200)
+        }
+        await self._send({name: {"title": "empty", "scenes": []} for name in names.values()})
+        return set(names.values())
+
+    async def _send(self, requests: Mapping[str, object]) -> None:
         async with AIOKafkaProducer(bootstrap_servers=self.settings.bootstrap, linger_ms=20) as producer:
-            for number in range(count):
-                scene = {"prompt": f"slow waves, take {number}", "visual": "clip", "duration_seconds": 5}
-                name = f"film-{number:05}"
-                request = {"title": name, "scenes": [scene]}
+            for name, request in requests.items():
                 command = SubmitProject(project_id=name, request=request)
                 await producer.send(PROJECT_REQUESTS, encode(command), name.encode())
 
@@ -196,8 +224,8 @@ async def measure(count: int, folder: Path) -> dict[str, Gap]:
 
 async def _measured(stage: Stage, count: int) -> dict[str, Gap]:
     await ensure_topics(stage.settings)
-    resumed = Resumptions(stage.settings)
-    following = asyncio.create_task(resumed.follow())
+    events = Events(stage.settings)
+    following = asyncio.create_task(events.follow())
     for number in (1, 2):
         stage.start(number)
     await stage.until_shared()
@@ -214,37 +242,40 @@ async def _measured(stage: Stage, count: int) -> dict[str, Gap]:
         await asyncio.to_thread(stage.workers[1].wait)
         stage.start(1)
 
-    kill = await _gap(stage, resumed, killed)
+    kill = await _gap(stage, events, killed)
     stage.start(1)
     await stage.until_shared()
     await _polled_since(stage, time.monotonic(), _tasks(stage))
-    restart = await _gap(stage, resumed, restarted)
+    restart = await _gap(stage, events, restarted)
     following.cancel()
     if len(stage.provider.ledger.accepted()) != count:
         raise RuntimeError("a clip was ordered twice")
     return {"kill -9": kill, "restart": restart}
 
 
-async def _gap(stage: Stage, resumed: Resumptions, interrupt: Callable[[], Awaitable[None]]) -> Gap:
+async def _gap(stage: Stage, events: Events, interrupt: Callable[[], Awaitable[None]]) -> Gap:
     known, tasks = len(stage.held(2)), _tasks(stage)
-    resumed.at.clear()
+    events.resumed.clear()
     began = time.monotonic()
     await interrupt()
     ended = time.monotonic() - began
-    await stage.until(lambda: bool(resumed.at), "nothing went on")
+    asked = await stage.ask()
+    await stage.until(lambda: bool(events.resumed), "nothing went on")
+    await stage.until(lambda: asked <= events.answered.keys(), "not all requests were answered")
     partitions = stage.settings.partitions
 
     def missing() -> set[str]:
-        taken_up = {partition_of(name, partitions) for name in resumed.at}
-        return {name for name in tasks if partition_of(name, partitions) in taken_up} - resumed.at.keys()
+        taken_up = {partition_of(name, partitions) for name in events.resumed}
+        return {name for name in tasks if partition_of(name, partitions) in taken_up} - events.resumed.keys()
 
     await stage.until(lambda: not missing(), "not all went on")
-    times = sorted(at - began for at in resumed.at.values())
-    polled = await _polled_since(stage, began, {name: tasks[name] for name in resumed.at})
+    times = sorted(at - began for at in events.resumed.values())
+    polled = await _polled_since(stage, began, {name: tasks[name] for name in events.resumed})
     return Gap(
         projects=len(times),
         ended=round(ended, 2),
         first_progress=round(times[0], 2),
+        all_answered=round(max(events.answered[name] for name in asked) - began, 2),
         all_in_work=round(times[-1], 2),
         half_polled=round(share(polled, 0.5), 1),
         all_polled=round(polled[-1], 1),

@@ -23,7 +23,7 @@ from faust.types.tuples import Message
 from sceneloom.changelog_notes import ChangelogNotes
 from sceneloom.consumer_thread import Seat
 from sceneloom.dead_letters import Headers, headers_of, omitting
-from sceneloom.durable_table import DurableTable
+from sceneloom.durable_table import DeclaredTables, DurableTable
 from sceneloom.safe_consumer import SafeTransport, Standing
 
 _log = logging.getLogger(__name__)
@@ -340,6 +340,7 @@ def app_settings(*, embedded: bool = False) -> dict[str, Any]:
     unless each message is a batch of its own.
     """
     settings: dict[str, Any] = {
+        "TableManager": DeclaredTables,
         "broker_commit_interval": 1.0,
         "broker_heartbeat_interval": 2.0,
         "broker_max_poll_interval": 24 * 3600.0,  # a worker without partitions would leave for good

@@ -10,6 +10,7 @@ import faust
 from faust.exceptions import ValueDecodeError
 from faust.stores import rocksdb
 from faust.stores.base import SerializedStore
+from faust.tables import TableManager
 from faust.types import TP, EventT, StoreT
 from faust.types.tuples import FutureMessage, Message
 
@@ -35,6 +36,16 @@ class MendedStore(rocksdb.Store):
             _log.warning("%s is damaged, and read from its changelog anew: %s", path.name, error)
             shutil.rmtree(path)
             return super()._open_for_partition(partition)
+
+
+class DeclaredTables(TableManager):
+    """The tables of an app that were all declared before it started: Faust waits a second for more."""
+
+    async def on_start(self) -> None:
+        """Open the tables at once."""
+        if not self.should_stop:
+            await self._update_channels()
+            await self.recovery.start()
 
 
 class DurableTable(faust.Table):  # type: ignore[type-arg]  # faust.Table is not subscriptable at run time

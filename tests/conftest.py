@@ -1,1 +1,13 @@
+import os
+import sys
+
+import pytest
+
 pytest_plugins = ["tests.kafka_fixtures"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the programs that tests start keep their bytecode: a worker compiles for a second without."""
+    if sys.dont_write_bytecode and (cache := getattr(config, "cache", None)):
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from PIL import Image
-
 from models.errors import BadMedia
 from sceneloom.assets.confined import confined
 from sceneloom.assets.decoding import decode_sound, decode_video
@@ -62,6 +60,8 @@ def check_image(content: bytes, *, smallest_side: int = 16) -> ImageFacts:
 
     Raises BadMedia otherwise, also where a side is under *smallest_side* pixels.
     """
+    from PIL import Image
+
     media_type = _require(content[:HEAD], len(content), ("image/",), "a picture", IMAGE_BYTES)
     with _pillow_errors():
         with Image.open(io.BytesIO(content), formats=_FORMATS) as picture:
@@ -162,6 +162,8 @@ def _require_length(seconds: float, promised: float | None, *, slack: float) -> 
 @contextmanager
 def _pillow_errors() -> Iterator[None]:
     """Turn whatever Pillow raises on hostile bytes into BadMedia: its decoders raise almost anything."""
+    from PIL import Image
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

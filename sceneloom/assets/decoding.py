@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-import av
-from av.container import InputContainer
-from av.error import FFmpegError
-from av.stream import Stream
-from av.video.stream import VideoStream
-
 from models.errors import BadMedia
 
 if TYPE_CHECKING:
-    from av.packet import Packet  # generic in its stub alone
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.stream import Stream
+    from av.video.stream import VideoStream
 
 # The demuxer is named, so that bytes made to look like a playlist or a script cannot choose one.
 _DEMUXERS: Final = {
@@ -121,7 +118,7 @@ class _Seen:
         self.frames = self.pixels = self.width = self.height = 0
         self.start = self.end = 0.0
 
-    def take(self, stream: VideoStream, packet: "Packet[Any]") -> None:
+    def take(self, stream: "VideoStream", packet: "Packet[Any]") -> None:
         usual = float(1 / (stream.average_rate or Fraction(30)))
         for frame in stream.decode(packet):
             if frame.is_corrupt:
@@ -139,7 +136,10 @@ class _Seen:
 
 
 @contextmanager
-def _container(file: BinaryIO, media_type: str) -> Iterator[InputContainer]:
+def _container(file: BinaryIO, media_type: str) -> Iterator["InputContainer"]:
+    import av
+    from av.error import FFmpegError
+
     try:
         # Opening decodes a first picture to learn its format, so the limit has to be there already.
         with av.open(
@@ -161,7 +161,7 @@ def _require_named(codec: str, media_type: str) -> None:
         raise BadMedia(f"this sound is {codec}, which no provider sends as {media_type}")
 
 
-def _limit(stream: VideoStream) -> None:
+def _limit(stream: "VideoStream") -> None:
     codec = stream.codec_context
     if codec.width * codec.height > _FRAME_PIXELS:
         raise BadMedia(f"this video is too large to decode: {codec.width}x{codec.height}, at most 4096x2304")
@@ -171,7 +171,7 @@ def _limit(stream: VideoStream) -> None:
     codec.thread_count = 2
 
 
-def _claim(container: InputContainer, stream: Stream) -> float | None:
+def _claim(container: "InputContainer", stream: "Stream") -> float | None:
     if stream.duration is not None and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
     return container.duration / 1e6 if container.duration is not None else None

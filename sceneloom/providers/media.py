@@ -8,8 +8,6 @@ import wave
 from collections.abc import Sequence
 from typing import Final
 
-from PIL import Image, ImageOps
-
 from models.errors import ErrorCode, ProviderFailure
 from models.ports import Speech, Word
 from models.shapes import Size
@@ -40,6 +38,8 @@ def fitted(content: bytes, size: Size) -> bytes:
 
     Raises `ProviderFailure` (OUTPUT_MISSING) where it is no picture.
     """
+    from PIL import Image, ImageOps
+
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "WEBP")) as picture:
             if picture.width * picture.height > _MOST_PIXELS:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 import imageio_ffmpeg
-from PIL import Image
 
 from models.errors import AssetMissing, ErrorCode, ProviderFailure
 from models.job import Job
@@ -141,6 +140,8 @@ class Motion:
 
 
 def _check(picture: bytes) -> None:
+    from PIL import Image
+
     try:
         with Image.open(io.BytesIO(picture), formats=("PNG", "JPEG", "WEBP")) as opened:
             opened.load()

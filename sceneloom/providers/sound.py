@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sceneloom.providers.words import Mark, Timed, Token, timed
+from sceneloom.providers.words import Mark, Recording, Token, timed
 
 Samples = NDArray[np.floating[Any]]
 
@@ -16,14 +16,6 @@ _AUDIBLE: Final = 0.006
 _LEAD: Final = 0.05
 _TAIL: Final = 0.15
 _LOUDEST: Final = 0.89
-
-
-class Recording(NamedTuple):
-    """A WAV file, its length in seconds, and its words; all empty where nothing sounds."""
-
-    audio: bytes
-    seconds: float
-    words: tuple[Timed, ...]
 
 
 class Trimmed(NamedTuple):

@@ -4,11 +4,9 @@ import asyncio
 
 from models.errors import ErrorCode, ProviderFailure
 from models.ports import Speech, Word
-from sceneloom.providers import espeak
-from sceneloom.providers.sound import Recording, record
 from sceneloom.providers.studio import Studio
 from sceneloom.providers.voices import NEURAL, UnknownVoice, Voice, has_words, unspeakable, voice_for
-from sceneloom.providers.words import Timed, tokens
+from sceneloom.providers.words import Recording, Timed, tokens
 
 _SHOWN = 12
 
@@ -42,6 +40,9 @@ class OfflineSpeech:
 
 
 async def _espeak(text: str, voice: Voice) -> Recording:
+    from sceneloom.providers import espeak
+    from sceneloom.providers.sound import record
+
     written = tokens(text)
     spoken = await espeak.speak(text, written, voice.identifier)
     return await asyncio.to_thread(record, spoken.samples, spoken.rate, written, spoken.marks)

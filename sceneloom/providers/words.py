@@ -34,6 +34,14 @@ class Timed(NamedTuple):
     end: float
 
 
+class Recording(NamedTuple):
+    """A WAV file, its length in seconds, and its words; all empty where nothing sounds."""
+
+    audio: bytes
+    seconds: float
+    words: tuple[Timed, ...]
+
+
 def tokens(text: str) -> tuple[Token, ...]:
     """Split *text* at white space; writing without spaces is cut into pieces of a few letters."""
     return tuple(piece for word in _between_spaces(text) for piece in _pieces(word))

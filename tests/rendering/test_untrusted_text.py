@@ -15,7 +15,7 @@ from sceneloom.rendering import (
     Renderer,
     SceneMedia,
     ffmpeg,
-    renderer,
+    production,
     segments,
     soundtrack,
 )
@@ -63,7 +63,7 @@ def arguments(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.extend(map(str, given))
         return await ffmpeg.run_ffmpeg(given, **options)
 
-    for module in (renderer, segments, soundtrack):
+    for module in (production, segments, soundtrack):
         monkeypatch.setattr(module, "run_ffmpeg", spied)
     return seen
 
