@@ -8,6 +8,7 @@ from typing import Final
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import (
+    BrokerResponseError,
     CommitFailedError,
     IllegalGenerationError,
     KafkaError,
@@ -36,7 +37,7 @@ class Seat(StrEnum):
     """It does not answer."""
 
 
-_SEATS: Final = MappingProxyType(
+_SEATS: Final[Mapping[type[BrokerResponseError], Seat]] = MappingProxyType(
     {
         NoError: Seat.HELD,
         RebalanceInProgressError: Seat.DEALING,

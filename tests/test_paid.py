@@ -1,5 +1,6 @@
 """The suppliers that cost money, as the settings make them."""
 
+import contextlib
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from models.commands import Want
+from models.errors import ProviderFailure
 from models.work import JobKind, SpeechRequest
 from sceneloom.accounts import Account
 from sceneloom.assets.store import open_assets
@@ -207,3 +209,25 @@ async def test_a_transcriber_that_is_not_set_up_ends_the_worker_at_its_start() -
     assert str(refused.value) == (
         "SCENELOOM_TRANSCRIPTION_PROVIDER: openai is not set up: set SCENELOOM_OPENAI_KEY"
     )
+
+
+LTX = "fal-ai/ltx/text-to-video"
+
+
+async def test_the_key_of_a_service_that_is_reached_elsewhere_goes_to_no_other_host() -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        return httpx.Response(404)
+
+    fal = Account(key=SecretStr("fake-key"), url="http://127.0.0.1:9/queue", model=LTX, usd_per_second=0.1)
+    settings = Settings(_env_file=None, accounts={"fal": fal}, clip_provider="fal")
+    async with mocked(answer) as client:
+        found = paid_suppliers(settings, open_assets("memory://"), client=client, clock=MovedClock())
+        (supplier,) = (each for each in found if each.kind is JobKind.CLIP)
+        maker: Any = supplier.maker
+        job = a_clip_job(LTX).model_copy(update={"offer": supplier.offer, "intended_at": START})
+        with contextlib.suppress(ProviderFailure):
+            await maker.find(job, taken=frozenset())
+    assert set(asked) == {"127.0.0.1"}

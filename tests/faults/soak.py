@@ -144,7 +144,8 @@ async def _lives(soak: Soak, stage: Arena, slot: str, workers: int) -> None:
 async def _orders(soak: Soak, stage: Arena) -> None:
     """Keep some projects open."""
     for number in itertools.count():
-        await stage.order([f"p{number}"], clips=stage.random.choice((1, 2)))
+        # Who is told to stop has ordered wholly, or not at all: what was not sent would be waited for.
+        await asyncio.shield(stage.order([f"p{number}"], clips=stage.random.choice((1, 2))))
         soak.projects += 1
         await stage.reach(lambda: _open(stage) < _OPEN, "a project ended among all the kills", seconds=600)
 
