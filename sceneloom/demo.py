@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,17 +191,20 @@ async def prove(settings: Settings, project_id: str, crash: Crash) -> Proof:
         assets=len(jobs.finished),
         kept=len(crash.finished & jobs.finished),
         started_again=len(crash.in_flight & jobs.finished),
-        made_twice=tuple(sorted(job for job, times in jobs.made.items() if times > 1)),
+        made_twice=tuple(sorted(job for job, outputs in jobs.made.items() if len(outputs) > 1)),
     )
 
 
 class _JobLog:
-    """Which jobs were asked for, and how often each was made, as the topics tell it."""
+    """Which jobs were asked for, and what was made for each, as the topics tell it.
+
+    What a worker told right before it was killed is told again by the next one, which finds it in the store.
+    """
 
     def __init__(self) -> None:
         self.asked: set[str] = set()
         self.finished: set[str] = set()
-        self.made: Counter[str] = Counter()
+        self.made: defaultdict[str, set[str]] = defaultdict(set)
 
     @property
     def in_flight(self) -> set[str]:
@@ -214,7 +217,8 @@ class _JobLog:
         event = job_event_in(record)
         if isinstance(event, JobSucceeded):
             self.finished.add(event.job_id)
-            self.made[event.job_id] += event.source is Source.MADE
+            if event.source is Source.MADE:
+                self.made[event.job_id].add(event.output.url)
 
 
 def _jobs_of(request: RequestScene) -> Iterable[str]:

@@ -162,7 +162,9 @@ async def ffmpeg(_settings: Settings) -> list[Finding]:
             version = await aside(ffmpeg_version)
             await run_ffmpeg(command, folder=Path(place), about="a test of a tenth of a second")
         except (RenderFailed, RuntimeError, OSError, subprocess.SubprocessError) as error:
-            return [fault(str(error) or type(error).__name__, advice)]
+            where = os.environ.get("IMAGEIO_FFMPEG_EXE", "")
+            named = f"{where}: " if where and where not in str(error) else ""
+            return [fault(f"{named}{str(error) or type(error).__name__}", advice)]
     return [ok(f"ffmpeg {version} encodes libx264 and aac, and draws captions")]
 
 

@@ -1,5 +1,6 @@
 """Each protection is taken away once: the simulation must notice, or its silence would mean nothing."""
 
+import math
 import random
 import uuid
 from collections.abc import Callable, Iterable
@@ -12,6 +13,7 @@ from agents.recovery import RecoveryAgent
 from models import decisions
 from models.events import SceneCompleted
 from models.ports import Absent
+from sceneloom.consumer_thread import Seat
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery
 from sceneloom.runner.buying import Buying
@@ -29,6 +31,11 @@ async def at_once(*_: Any) -> None:
 
 async def always(*_: Any) -> bool:
     return True
+
+
+async def held(delivery: Delivery) -> Seat:
+    delivery._confirmed_at = math.inf
+    return Seat.HELD
 
 
 async def absent(*_: Any) -> Absent:
@@ -90,7 +97,7 @@ def first_violation(plan_of: Callable[[int], Plan], seeds: Iterable[int] = range
 REMOVED: dict[str, tuple[Any, str, Any, Callable[[int], Plan], str]] = {
     "the announcement is not waited for": (Delivery, "acknowledged", at_once, Plan.of, "not announced"),
     "ownership is not checked": (Custody, "owns", lambda *_: True, moved_on, ""),
-    "the broker is not asked who owns it": (Delivery, "is_member", always, cut_off, "I1"),
+    "the broker is not asked who owns it": (Delivery, "_seat", held, cut_off, "I1"),
     "event ids are not the same again": (
         SceneCompleted, "event_id", property(lambda _: uuid.uuid4().hex), Plan.of, "I4",
     ),
