@@ -44,7 +44,7 @@ compose-test: $(READY)  ## Run the whole stack in containers, kill a worker, rea
 	$(BIN)/python -m tests.compose
 
 SEED ?= 1
-faults: $(READY)  ## Try every way to die: make faults SCENARIO=4 SEED=7 repeats one
+faults: $(READY)  ## Try every way to die, ten minutes: make faults SCENARIO=4 SEED=7 repeats one
 	$(BIN)/python -m tests.faults $(if $(SCENARIO),--scenario $(SCENARIO)) --seed $(SEED) $(if $(RUNS),--runs $(RUNS)) $(if $(UNPROTECTED),--unprotected)
 
 soak: MINUTES ?= 30
