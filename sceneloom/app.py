@@ -81,6 +81,7 @@ def create_app(settings: Settings, outside: Outside | None = None) -> faust.App:
         TopicPublisher(send=delivery.send, settings=settings, trace=traces.headers),
         job=jobs.get,
         registry=registry,
+        announced=outside.workshop.announced,
     )
     custody = Custody(
         app,

@@ -1,6 +1,6 @@
 """How long the stages of a job take: learned from what is published, so that nobody else need know of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
@@ -10,19 +10,29 @@ from models.job import Job
 from models.job_events import JobFailed, JobPostponed, JobSubmitted, JobSucceeded, SubmitOutcomeUnknown
 from models.lifecycle import SubmitState
 from models.ports import Message, Publisher
+from models.work import JobKind, Source
 
 BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800)
 _KIND: Final = ("kind", "provider")
+_ACCEPTED: Final = "accepted"
+_UNKNOWN: Final = "unknown"
 
 
 class StageTimes:
     """A `models.ports.Publisher` that passes every message on, and measures what it tells of jobs.
 
-    `job` returns the row of a job as it is before the message is applied, None where it is not ours.
+    `job` returns the row of a job as it is before the message is applied, None where it is not ours. What
+    comes of calls for *announced*, kinds with their providers, is counted from zero on: a rate needs two
+    values, and of a worker that makes one call before it is restarted it would otherwise show nothing.
     """
 
     def __init__(
-        self, publisher: Publisher, *, job: Callable[[str], Job | None], registry: CollectorRegistry
+        self,
+        publisher: Publisher,
+        *,
+        job: Callable[[str], Job | None],
+        registry: CollectorRegistry,
+        announced: Iterable[tuple[JobKind, str]] = (),
     ) -> None:
         self._publisher = publisher
         self._job = job
@@ -53,6 +63,11 @@ class StageTimes:
             (*_KIND, "error_code"),
             registry=registry,
         )
+        for place in announced:
+            for outcome in (_ACCEPTED, Source.MADE, _UNKNOWN):
+                self._calls.labels(*place, outcome)
+            self._tasks.labels(*place, Source.MADE)
+            self._jobs.labels(*place, Source.MADE)
 
     async def publish(self, message: Message, /) -> None:
         """Publish *message*, then measure."""
@@ -82,13 +97,13 @@ class StageTimes:
 def _outcome(event: JobSubmitted | JobSucceeded | JobFailed | JobPostponed | SubmitOutcomeUnknown) -> str:
     match event:
         case JobSubmitted():
-            return "accepted"
+            return _ACCEPTED
         case JobSucceeded():
             return str(event.source)
         case JobFailed() | JobPostponed():
             return str(event.error_code)
         case SubmitOutcomeUnknown():
-            return "unknown"
+            return _UNKNOWN
 
 
 def _observe(histogram: Histogram, since: datetime | None, now: datetime) -> None:

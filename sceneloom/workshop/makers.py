@@ -32,7 +32,7 @@ from sceneloom.rendering.film import Film, SceneMedia
 from sceneloom.rendering.renderer import Renderer
 from sceneloom.workshop.alignment import are_plausible, timed
 from sceneloom.workshop.supplier import Progress
-from sceneloom.workshop.tasks import Tasks
+from sceneloom.workshop.tasks import Tasks, made_by
 
 PICTURE_BYTES: Final = 20_000_000
 DOWNLOAD_SECONDS: Final = 60.0
@@ -151,16 +151,9 @@ class ClipMaker(Tasks):
     async def collect(self, job: Job, report: TaskReport) -> Output:
         """Return the stored clip of *job*, fully decoded once and as long as asked for."""
         request = expected(job, ClipRequest)
-        content = report.output
-        if content is None and report.output_url is not None:
-            content = await download(
-                report.output_url,
-                limit_bytes=CLIP_BYTES,
-                timeout=CLIP_DOWNLOAD_SECONDS,
-                allow_private=self._allow_private,
-            )
-        if content is None:
-            raise ProviderFailure(ErrorCode.OUTPUT_MISSING, "the task is done and names no output")
+        content = await made_by(
+            report, limit_bytes=CLIP_BYTES, timeout=CLIP_DOWNLOAD_SECONDS, allow_private=self._allow_private
+        )
         facts = await checked(check_video_async(content))
         if facts.seconds < 0.5 * request.duration_seconds:
             raise ProviderFailure(

@@ -9,7 +9,6 @@ from models.ports import AssetStore, TaskProvider, TaskReport, TextToImageProvid
 from models.shapes import Size
 from models.work import ImageRequest, Output
 from sceneloom.assets.checks import check_image_async
-from sceneloom.assets.download import download
 from sceneloom.providers.media import fitted
 from sceneloom.workshop.makers import (
     DOWNLOAD_SECONDS,
@@ -21,7 +20,7 @@ from sceneloom.workshop.makers import (
     tell_of_mismatch,
 )
 from sceneloom.workshop.supplier import Progress
-from sceneloom.workshop.tasks import Tasks
+from sceneloom.workshop.tasks import Tasks, made_by
 
 SMALLEST_SIDE: Final = 256
 """Pixels that each side of a user's own picture must have."""
@@ -67,16 +66,9 @@ class PictureTaskMaker(Tasks):
         """Return the stored picture of *job*, cut and scaled to the size that was asked for."""
         request = expected(job, ImageRequest)
         wanted = Size(request.width, request.height)
-        content = report.output
-        if content is None and report.output_url is not None:
-            content = await download(
-                report.output_url,
-                limit_bytes=PICTURE_BYTES,
-                timeout=DOWNLOAD_SECONDS,
-                allow_private=self._allow_private,
-            )
-        if content is None:
-            raise ProviderFailure(ErrorCode.OUTPUT_MISSING, "the task is done and names no output")
+        content = await made_by(
+            report, limit_bytes=PICTURE_BYTES, timeout=DOWNLOAD_SECONDS, allow_private=self._allow_private
+        )
         facts = await checked(check_image_async(content))
         tell_of_mismatch(job, wanted, Size(facts.width, facts.height))
         return await _stored(await asyncio.to_thread(fitted, content, wanted), self._assets, exactly=wanted)

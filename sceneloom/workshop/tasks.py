@@ -2,8 +2,30 @@
 
 from collections.abc import Collection
 
+from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import CallsBack, Reconciled, Reconciler, Stopper, TaskProvider, TaskReport
+from sceneloom.assets.download import download
+
+
+async def made_by(
+    report: TaskReport,
+    *,
+    limit_bytes: int,
+    timeout: float,  # noqa: ASYNC109 -- of the download, which knows how far it came
+    allow_private: bool,
+) -> bytes:
+    """Return what a finished task has made, at once where it only is named: outputs expire.
+
+    Raises `ProviderFailure` (OUTPUT_MISSING) where there is none, and what a download raises.
+    """
+    if report.output is not None:
+        return report.output
+    if report.output_url is None:
+        raise ProviderFailure(ErrorCode.OUTPUT_MISSING, "the task is done and names no output")
+    return await download(
+        report.output_url, limit_bytes=limit_bytes, timeout=timeout, allow_private=allow_private
+    )
 
 
 class Tasks:

@@ -155,6 +155,11 @@ class Workshop:
         """Return the names of all providers of *kind*."""
         return frozenset(name for known, name in self._suppliers if known is kind)
 
+    @property
+    def announced(self) -> frozenset[tuple[JobKind, str]]:
+        """The kinds, with their providers, whose calls must be announced."""
+        return frozenset(place for place, by in self._suppliers.items() if by.tasks or not by.repeatable)
+
     def needs_intent(self, job: Job) -> bool:
         """Tell whether the next call for *job* must be announced, and the announcement durable, before it."""
         return self.is_task(job) or not self.repeatable(job)

@@ -1,7 +1,5 @@
 """The tables on disk are a copy: whatever becomes of them, the changelog gives them back."""
 
-import contextlib
-import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -13,6 +11,7 @@ from tests.delivery.stage import Stage, counts, kill
 from tests.delivery.test_on_kafka import ended
 from tests.delivery.worker import Plan
 from tests.kafka_fixtures import TestBroker
+from tests.small_disk import fill, small_disk
 
 pytestmark = pytest.mark.kafka
 
@@ -57,15 +56,6 @@ async def goes_on(stage: Stage) -> str:
 def table_of(stage: Stage) -> Path:
     (folder,) = Path(stage.plan.data).glob("**/*-0.db")
     return folder
-
-
-def fill(disk: Path, *, leave: int = 0) -> Path:
-    """Fill *disk* to its last *leave* bytes, and return the file that does it."""
-    ballast = disk / "ballast"
-    with ballast.open("wb") as file, contextlib.suppress(OSError):
-        while os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize > leave:
-            os.write(file.fileno(), b"x" * 4096)
-    return ballast
 
 
 def overwritten(pattern: str) -> Callable[[Path], None]:
@@ -152,28 +142,18 @@ async def test_two_workers_do_not_share_a_folder(stage: Stage) -> None:
 
 
 @pytest.fixture
-def small_disk(stage: Stage) -> Iterator[Path]:
-    """A disk of its own for the tables, of 8 MB."""
-    disk = Path(stage.plan.data)
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["/bin/mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.decode().strip()}")
-    try:
+def tables_disk(stage: Stage) -> Iterator[Path]:
+    with small_disk(Path(stage.plan.data), megabytes=8) as disk:
         yield disk
-    finally:
-        subprocess.run(["/bin/umount", "--lazy", str(disk)], check=True)
 
 
 async def test_a_full_disk_ends_the_worker_with_a_line_and_the_next_goes_on(
-    stage: Stage, small_disk: Path
+    stage: Stage, tables_disk: Path
 ) -> None:
     await stage.publish(range(20))
     worker = stage.start_worker()
     assert await stage.commit_reaches(20)
-    ballast = fill(small_disk)
+    ballast = fill(tables_disk)
     await stage.publish(range(1000, 1600))
     assert await ended(worker, seconds=120) != 0
     log = stage.log_of(worker)
@@ -190,14 +170,14 @@ async def test_a_full_disk_ends_the_worker_with_a_line_and_the_next_goes_on(
 
 
 async def test_a_disk_that_is_full_during_a_recovery_ends_the_worker_too(
-    stage: Stage, small_disk: Path
+    stage: Stage, tables_disk: Path
 ) -> None:
     await stage.publish(range(3000))
     worker = stage.start_worker()
     assert await stage.commit_reaches(3000, seconds=120)
     kill(worker)
     shutil.rmtree(table_of(stage))
-    ballast = fill(small_disk, leave=60 * 1024)
+    ballast = fill(tables_disk, leave=60 * 1024)
     worker = stage.start_worker()
     assert await ended(worker, seconds=120) != 0
     assert "No space left on device" in stage.log_of(worker)

@@ -1,6 +1,5 @@
 """The disk of the assets is full: what was paid for is fetched again later, and never bought again."""
 
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -8,11 +7,11 @@ import pytest
 
 from sceneloom.testing.fake_provider import FakeProvider
 from sceneloom.topics import DEAD_LETTERS, JOB_EVENTS
-from tests.delivery.test_tables_on_disk import fill
 from tests.e2e.stage import Stage
 from tests.e2e.test_frozen import until_in_log
 from tests.e2e.test_main_job import is_completed
 from tests.e2e.test_paid import accepted, buying_pictures, clips, paying
+from tests.small_disk import fill, small_disk
 
 pytestmark = pytest.mark.kafka
 
@@ -26,18 +25,10 @@ async def provider(tmp_path: Path) -> AsyncIterator[FakeProvider]:
 
 @pytest.fixture
 def small_store(stage: Stage) -> Iterator[Path]:
-    """The disk on which the asset store is, with 64 MB."""
-    disk = stage.folder / "assets"
-    disk.mkdir(exist_ok=True)
-    mount = ["/bin/mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk)]
-    mounted = subprocess.run(mount, capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.decode().strip()}")
-    try:
+    """The disk on which the asset store is."""
+    with small_disk(stage.folder / "assets", megabytes=64) as disk:
         yield disk
-    finally:
         stage.end()
-        subprocess.run(["/bin/umount", "--lazy", str(disk)], check=True)
 
 
 async def test_a_paid_clip_that_cannot_be_stored_is_fetched_again_until_there_is_room(

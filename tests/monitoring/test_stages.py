@@ -15,7 +15,7 @@ from models.job_events import (
     SubmitIntended,
     SubmitOutcomeUnknown,
 )
-from models.work import Output, Source
+from models.work import JobKind, Output, Source
 from sceneloom.monitoring.stages import StageTimes
 from tests.fakes import START, Outbox
 from tests.monitoring.rows import a_job
@@ -148,3 +148,14 @@ async def test_what_an_earlier_attempt_says_late_is_not_measured() -> None:
         )
     )
     assert stages.took("job", outcome="provider_timeout") == (0, 0)
+
+
+def test_calls_are_counted_from_zero_so_that_a_rate_shows_the_first_one() -> None:
+    registry = CollectorRegistry()
+    StageTimes(Outbox(), job=lambda _id: None, registry=registry, announced=[(JobKind.CLIP, "ark")])
+    place = {"kind": "clip", "provider": "ark"}
+    for outcome in ("accepted", "made", "unknown"):
+        assert registry.get_sample_value("sceneloom_call_seconds_count", place | {"outcome": outcome}) == 0
+    for name in ("task", "job"):
+        made = place | {"outcome": "made"}
+        assert registry.get_sample_value(f"sceneloom_{name}_seconds_count", made) == 0

@@ -15,7 +15,7 @@ from sceneloom.operations.examination import Finding, Verdict
 from sceneloom.operations.machine_checks import ffmpeg, folder, fonts, store, table_holders, voices
 from sceneloom.providers.speech import OfflineSpeech
 from sceneloom.settings import Settings
-from tests.delivery.test_tables_on_disk import fill
+from tests.small_disk import fill, small_disk
 
 _LOCKER = """
 import fcntl, sys
@@ -85,37 +85,28 @@ async def test_little_room_is_told(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own, of 1 MB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["/bin/mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
-    mounted = subprocess.run(mount, capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.decode().strip()}")
-    try:
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", megabytes=1) as disk:
         yield disk
-    finally:
-        subprocess.run(["/bin/umount", "--lazy", str(disk)], check=True)
 
 
 async def test_the_disk_of_the_tables_and_that_of_the_assets_are_told_apart(
-    tmp_path: Path, small_disk: Path
+    tmp_path: Path, full_disk: Path
 ) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "tables").symlink_to(small_disk)
+    (tmp_path / "data" / "tables").symlink_to(full_disk)
     (tables,) = await folder(settings(tmp_path / "data", store="rocksdb"))
     assert tables.verdict is Verdict.FAULT
     assert tables.found == f"0.0 GB are free for tables in {tmp_path}/data/tables"
     assert "a worker ends where its tables cannot be written" in tables.advice
-    (assets,) = await folder(settings(tmp_path / "data", assets=f"file://{small_disk}/films"))
-    assert assets.found == f"0.0 GB are free for assets in {small_disk}/films"
+    (assets,) = await folder(settings(tmp_path / "data", assets=f"file://{full_disk}/films"))
+    assert assets.found == f"0.0 GB are free for assets in {full_disk}/films"
 
 
-async def test_a_full_disk_is_named_as_such_for_folder_and_store(small_disk: Path) -> None:
-    here = settings(small_disk)
+async def test_a_full_disk_is_named_as_such_for_folder_and_store(full_disk: Path) -> None:
+    here = settings(full_disk)
     assert only(await store(here))[0] is Verdict.OK
-    fill(small_disk)
+    fill(full_disk)
     for check in (folder, store):
         (finding,) = await check(here)
         assert finding.verdict is Verdict.FAULT

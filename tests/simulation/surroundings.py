@@ -22,7 +22,7 @@ import sceneloom.delivery
 import sceneloom.watchdogs
 from sceneloom.assets.checks import check_audio, check_video
 from sceneloom.assets.download import download
-from sceneloom.workshop import makers
+from sceneloom.workshop import makers, tasks
 from tests.simulation import faust_double
 from tests.simulation.clockwork import Clockwork, Process
 
@@ -63,6 +63,7 @@ def surroundings(clockwork: Clockwork, seed: int) -> Iterator[None]:
             (sceneloom.custody, "time", clock),
             (sceneloom.custody, "asyncio", _Like(asyncio, sleep=_sleep_long)),
             (makers, "download", _download),
+            (tasks, "download", _download),
             (makers, "check_video_async", _in_thread(_check_video)),
             (makers, "check_audio_async", _in_thread(_check_audio)),
             (Service, "_get_tasks", _tasks_in_order),
