@@ -1,14 +1,12 @@
 """How a key gets into a request: as it is, or as a token that it has signed."""
 
 import base64
-import hashlib
-import hmac
 import re
 from collections.abc import Generator
 from typing import Final
 
 import httpx
-import orjson
+import jwt
 from pydantic import SecretStr
 
 from models.ports import Clock
@@ -85,10 +83,4 @@ class SignedKey(httpx.Auth):
     def _token(self) -> str:
         now = int(self._clock.now().timestamp())
         claims = {"iss": self._access, "exp": now + _LIFE, "nbf": now - _EARLY}
-        signed = ".".join(_written(orjson.dumps(part)) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
-        mac = hmac.digest(self._secret.get_secret_value().encode(), signed.encode(), hashlib.sha256)
-        return f"{signed}.{_written(mac)}"
-
-
-def _written(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+        return jwt.encode(claims, self._secret.get_secret_value(), algorithm="HS256")

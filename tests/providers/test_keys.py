@@ -1,12 +1,7 @@
 """A pair of keys signs what is sent, and is never sent itself."""
 
-import base64
-import hashlib
-import hmac
-import json
-from typing import Any
-
 import httpx
+import jwt
 import pytest
 from pydantic import SecretStr
 
@@ -15,6 +10,8 @@ from sceneloom.providers.kling import Kling
 from tests.fakes import START
 from tests.providers.paid import a_clip_job
 from tests.providers.test_own_machines import connection
+
+SECRET = "the-secret-half-of-a-pair-is-32-long"
 
 
 async def sent(key: str, *, status: int = 200) -> tuple[str, str]:
@@ -36,27 +33,23 @@ async def sent(key: str, *, status: int = 200) -> tuple[str, str]:
     return request.headers["Authorization"], told
 
 
-def opened(part: str) -> Any:
-    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-
-
 async def test_an_api_key_is_sent_as_it_is() -> None:
     assert (await sent("api-key-0123456789"))[0] == "Bearer api-key-0123456789"
 
 
 async def test_a_pair_signs_a_token_that_names_its_access_key_and_ends_in_half_an_hour() -> None:
-    header, claims, mac = (await sent("access-1:secret-2"))[0].removeprefix("Bearer ").split(".")
+    token = (await sent(f"access-1:{SECRET}"))[0].removeprefix("Bearer ")
     now = int(START.timestamp())
-    assert opened(header) == {"alg": "HS256", "typ": "JWT"}
-    assert opened(claims) == {"iss": "access-1", "exp": now + 1800, "nbf": now - 5}
-    expected = hmac.digest(b"secret-2", f"{header}.{claims}".encode(), hashlib.sha256)
-    assert base64.urlsafe_b64decode(mac + "=") == expected
+    known = jwt.decode(
+        token, SECRET, algorithms=["HS256"], options={"verify_exp": False, "verify_nbf": False}
+    )
+    assert known == {"iss": "access-1", "exp": now + 1800, "nbf": now - 5}
 
 
 async def test_no_part_of_a_pair_and_no_token_is_told() -> None:
-    token, told = await sent("access-1:secret-2", status=401)
+    token, told = await sent(f"access-1:{SECRET}", status=401)
     assert told
-    for secret in ("access-1", "secret-2", token.removeprefix("Bearer ")):
+    for secret in ("access-1", SECRET, token.removeprefix("Bearer ")):
         assert secret not in told
 
 
