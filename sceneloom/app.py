@@ -293,7 +293,11 @@ def _credentials(settings: Settings) -> CredentialsT | None:
 
 def _faust_settings(settings: Settings) -> dict[str, Any]:
     folder = settings.data_folder.resolve()
+    # A member with a name is dealt what its last process had, in another container too, and Faust insists
+    # that this was meant for the same address. Nothing listens there.
+    address = {"canonical_url": f"http://{settings.instance}"} if settings.instance else {}
     return app_settings() | {
+        **address,
         "broker": [f"kafka://{server}" for server in settings.bootstrap],
         "broker_credentials": _credentials(settings),
         "store": f"{settings.store}://",

@@ -1,5 +1,6 @@
 """Faust's connection to the broker, with what it does not offer: the commits as the broker has them."""
 
+import asyncio
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from time import monotonic
@@ -58,6 +59,12 @@ async def seat_of(consumer: AIOKafkaConsumer) -> Seat:
     return _SEATS.get(for_code(answer.error_code), Seat.UNKNOWN)
 
 
+def error_of(consumer: AIOKafkaConsumer) -> BaseException | None:
+    """Return what ended the part of *consumer* in its group, which aiokafka only logs; None if nothing."""
+    task: asyncio.Task[None] | None = getattr(consumer._coordinator, "_coordination_task", None)  # noqa: SLF001 -- as above
+    return task.exception() if task is not None and task.done() and not task.cancelled() else None
+
+
 class SafeConsumerThread(driver.AIOKafkaConsumerThread):
     """Talks to the broker for a `SafeConsumer`, in a thread and a loop of its own."""
 
@@ -84,6 +91,11 @@ class SafeConsumerThread(driver.AIOKafkaConsumerThread):
             await self.crash(exc)
             return False
         return True
+
+    @property
+    def membership_error(self) -> BaseException | None:
+        """What ended our part in the group, None while there is nothing."""
+        return None if self._consumer is None else error_of(self._consumer)
 
     async def seat(self) -> Seat:
         """Ask the broker whether our partitions still are ours."""

@@ -216,6 +216,13 @@ class Delivery:
         """How often offsets were committed since the start."""
         return self._transport.consumer.commits if self._transport.consumer else 0
 
+    async def ensure_membership(self) -> None:
+        """End a worker that takes no part in the group any more, and would wait for partitions for ever."""
+        consumer = self._transport.consumer
+        error = None if consumer is None else consumer.membership_error
+        if error is not None and not self._broken:
+            await self.fail(f"its part in the consumer group has ended: {error}", error)
+
     async def is_member(self) -> bool:
         """Ask the broker whether our partitions still are ours; no where it does not answer."""
         return await self._seat() is Seat.HELD

@@ -102,6 +102,11 @@ class SafeConsumer(driver.Consumer):
             max(0, last + 1 - (self._committed_offset[tp] or 0)) for tp, last in self._handed_out.items()
         )
 
+    @property
+    def membership_error(self) -> BaseException | None:
+        """What ended our part in the group, None while there is nothing."""
+        return self._broker.membership_error
+
     async def seat(self) -> Seat:
         """Ask the broker whether our partitions still are ours."""
         return await self._broker.seat()

@@ -27,6 +27,7 @@ _LOOKS: Final = 6
 _BACKLOG: Final = 10
 """So much longer one partition may stand still while others of its topic move: they go in turn."""
 _ANSWER_SECONDS: Final = 10.0
+_MEMBERSHIP_SECONDS: Final = 1.0
 
 
 class LoopWatch(Service):
@@ -118,6 +119,20 @@ class WakeWatch(Service):
             await asyncio.sleep(TICK_SECONDS)
 
 
+class MembershipWatch(Service):
+    """Ends a worker that takes no part in its group any more: the client only logs why."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        super().__init__()
+        self._delivery = delivery
+
+    @Service.task
+    async def _watch(self) -> None:
+        while not self.should_stop:
+            await self._delivery.ensure_membership()
+            await self.sleep(_MEMBERSHIP_SECONDS)
+
+
 class CommitWatch(Service):
     """Ends a worker whose commits stand still for *patience* seconds on a partition that has messages.
 
@@ -179,5 +194,6 @@ class CommitWatch(Service):
 def watch(app: faust.App, *, delivery: Delivery, loop_patience: float, commit_patience: float) -> None:
     """Let the watchdogs run with *app*, from before its first message to after its last."""
     app.add_dependency(WakeWatch(delivery))
+    app.add_dependency(MembershipWatch(delivery))
     app.add_dependency(LoopWatch(app, patience=loop_patience))
     app.add_dependency(CommitWatch(standing=delivery.standing, fail=delivery.fail, patience=commit_patience))

@@ -35,6 +35,7 @@ class FakeThread:
         self.seats: list[Seat] = []
         """What is said of the seat, one answer after another; held, in the end."""
         self.asked = 0
+        self.membership_error: BaseException | None = None
 
     def topic_partitions(self, topic: str) -> int | None:
         return None if topic in self.gone else 1

@@ -118,3 +118,13 @@ async def test_who_pays_wants_a_seat_that_is_held(seat: Seat, confirms: Any) -> 
     rig = Rig()
     rig.thread.seats = [seat]
     assert await rig.delivery.is_member() is confirms
+
+
+async def test_a_worker_whose_part_in_the_group_has_ended_ends_and_says_why() -> None:
+    rig = Rig()
+    await rig.delivery.ensure_membership()
+    assert rig.delivery.failure is None
+    rig.thread.membership_error = RuntimeError("no assignment of ours")
+    await rig.delivery.ensure_membership()
+    assert rig.app.crashed
+    assert rig.delivery.failure == "its part in the consumer group has ended: no assignment of ours"

@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.protocol.group import LeaveGroupRequest
 
-from sceneloom.consumer_thread import Seat, seat_of
+from sceneloom.consumer_thread import Seat, error_of, seat_of
 from tests.kafka_fixtures import TestBroker
 
 pytestmark = pytest.mark.kafka
@@ -52,7 +52,9 @@ async def test_a_member_that_was_given_up_has_lost_its_seat_and_does_not_know(
 async def test_a_member_of_a_group_that_takes_in_another_hears_that_partitions_are_dealt(
     member: AIOKafkaConsumer, broker: TestBroker, unique: str
 ) -> None:
-    other = AIOKafkaConsumer(unique, bootstrap_servers=broker.bootstrap, group_id=unique)
+    other = AIOKafkaConsumer(
+        unique, bootstrap_servers=broker.bootstrap, group_id=unique, request_timeout_ms=3000
+    )
     joining = asyncio.create_task(other.start())
     try:
         while await seat_of(member) is not Seat.DEALING:  # noqa: ASYNC110 -- the broker only answers
@@ -66,3 +68,23 @@ async def test_a_member_of_a_group_that_takes_in_another_hears_that_partitions_a
 async def test_without_an_answer_nothing_is_known(member: AIOKafkaConsumer) -> None:
     member._coordinator.coordinator_dead()
     assert await seat_of(member) is Seat.UNKNOWN
+
+
+async def test_what_ends_the_coordination_is_known_which_the_client_only_logs(
+    member: AIOKafkaConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert error_of(member) is None
+
+    async def broken(*_: object) -> None:
+        raise AssertionError("dealt to somebody else")
+
+    monkeypatch.setattr(member._coordinator, "_do_rejoin_group", broken)
+    member._coordinator.request_rejoin()
+    while (error := error_of(member)) is None:  # noqa: ASYNC110 -- the client does not tell
+        await asyncio.sleep(0.05)
+    assert "dealt to somebody else" in str(error)
+
+
+async def test_a_member_that_leaves_in_good_order_has_no_error(member: AIOKafkaConsumer) -> None:
+    await member.stop()
+    assert error_of(member) is None

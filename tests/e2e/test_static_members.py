@@ -62,7 +62,7 @@ async def test_a_restart_moves_no_partition_and_the_peer_notices_nothing(
     stage: Stage, provider: FakeProvider, tmp_path: Path
 ) -> None:
     first, second = (worker_settings(provider, tmp_path, number, session=60) for number in (1, 2))
-    worker = stage.start_worker(**first)
+    worker = stage.start_worker(**first, WEB_HOST="container-before")
     stage.start_worker(**second)
     await shared_evenly(stage, 2)
     projects = await ordered(stage, provider)
@@ -71,7 +71,7 @@ async def test_a_restart_moves_no_partition_and_the_peer_notices_nothing(
     worker.send_signal(signal.SIGTERM)
     assert await ended(worker) == 0
     stage.workers.remove(worker)
-    stage.start_worker(**first)
+    stage.start_worker(**first, WEB_HOST="container-after")  # the broker hands out what the old one was dealt
     done = await stage.until_all(projects, is_completed)
 
     assert len(takeovers(stage, 2)) == 1, "one assignment, not one to join and one to share"

@@ -354,6 +354,7 @@ class _Consumer:
 
     uncommitted = 0
     commits = 0
+    membership_error = None
 
     def __init__(self, app: App) -> None:
         self._app = app
