@@ -83,8 +83,8 @@ async def write(
     headers: Mapping[str, bytes] | None = None,
 ) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=settings.bootstrap)
-    await producer.start()
     try:
+        await producer.start()
         await producer.send_and_wait(
             topic_name(settings, topic), value, key=key.encode(), headers=list((headers or {}).items())
         )

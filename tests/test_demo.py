@@ -18,14 +18,14 @@ from tests.kafka_fixtures import TestBroker
 from tests.stage import MOMENT, settings_for, write
 
 
-def made(kind: str, source: Source = Source.MADE) -> JobSucceeded:
+def made(kind: str, source: Source = Source.MADE, url: str = "file:///x") -> JobSucceeded:
     return JobSucceeded(
         event_id=f"e-{kind}",
         project_id="film",
         job_id=f"film/scene-001/{kind}",
         attempt=1,
         occurred_at=MOMENT,
-        output=Output(url="file:///x", media_type="image/png"),
+        output=Output(url=url, media_type="image/png"),
         source=source,
     )
 
@@ -59,8 +59,8 @@ async def test_a_proof_tells_what_was_kept_and_what_was_started_again(settings: 
 
 
 async def test_a_proof_names_an_asset_that_was_made_twice(settings: Settings) -> None:
-    events = (made("image"), made("speech"), made("image"), made("speech", Source.CACHED))
-    for event in events:
+    again = (made("image", url="file:///y"), made("speech"), made("speech", Source.CACHED))
+    for event in (made("image"), made("speech"), *again):
         await write(settings, JOB_EVENTS, "film", encode(event))
     proof = await prove(settings, "film", Crash(1, frozenset({IMAGE}), frozenset({SPEECH})))
     assert proof.made_twice == (IMAGE,)

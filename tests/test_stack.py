@@ -1,5 +1,6 @@
 """What docker-compose.yml and the Dockerfile promise, as far as files alone can tell."""
 
+import copy
 import re
 import tomllib
 from pathlib import Path
@@ -73,11 +74,12 @@ def test_our_containers_have_no_rights_and_write_only_where_they_must(name: str)
     assert service["tmpfs"] == ["/tmp"]  # noqa: S108 -- inside the container
 
 
-def test_workers_differ_only_in_the_volume_that_each_has_for_itself() -> None:
-    first, second = dict(SERVICES["worker-1"]), dict(SERVICES["worker-2"])
+def test_workers_differ_only_in_their_names_and_in_the_volume_that_each_has_for_itself() -> None:
+    first, second = copy.deepcopy(SERVICES["worker-1"]), copy.deepcopy(SERVICES["worker-2"])
 
-    assert first.pop("volumes") == ["worker-1:/data"]
-    assert second.pop("volumes") == ["worker-2:/data"]
+    for name, worker in (("worker-1", first), ("worker-2", second)):
+        assert worker.pop("volumes") == [f"{name}:/data"]
+        assert worker["environment"].pop("SCENELOOM_INSTANCE") == name
     assert first == second
     assert first["environment"]["SCENELOOM_STORE"] == "rocksdb"
     assert first["environment"]["SCENELOOM_STANDBYS"] == 1

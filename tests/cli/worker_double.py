@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from queue import Queue
 from typing import Any
 
@@ -71,23 +72,23 @@ def keeping_credits(settings: Settings) -> Iterator[None]:
 @contextmanager
 def _in_a_thread(serve: Callable[[threading.Event], Coroutine[Any, Any, None]]) -> Iterator[None]:
     ready = threading.Event()
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(serve(ready))
+    stop: Callable[[], object] = ready.set
 
-    def live() -> None:
-        try:
-            loop.run_until_complete(task)
-        except asyncio.CancelledError:
-            pass
-        finally:
-            loop.close()
+    async def live() -> None:
+        nonlocal stop
+        serving = asyncio.create_task(serve(ready))
+        loop = asyncio.get_running_loop()
+        stop = partial(loop.call_soon_threadsafe, serving.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
 
-    thread = threading.Thread(target=live)
+    thread = threading.Thread(target=asyncio.run, args=(live(),))
     thread.start()
     try:
         if not ready.wait(30):
             raise TimeoutError("the double of the worker is not ready")
         yield
     finally:
-        loop.call_soon_threadsafe(task.cancel)
+        with contextlib.suppress(RuntimeError):  # it has ended by itself, and said why
+            stop()
         thread.join()

@@ -73,12 +73,9 @@ def killed(seed: int) -> Plan:
 
 
 def cut_off(seed: int) -> Plan:
-    """Plan a worker that comes back when another has its partitions, and does not know it for a while."""
-    return Plan(
-        seed=seed,
-        workers=2,
-        troubles=(Trouble(thrown(seed).randrange(20, 110), "cut", 12.0),),
-    )
+    """Plan a worker that is cut off while orders are about to leave, and comes back beside its successor."""
+    moment = thrown(seed).randrange(14, 18)
+    return Plan(seed=seed, workers=2, troubles=(Trouble(moment, "cut", 12.0),))
 
 
 def doubtful(seed: int) -> Plan:
