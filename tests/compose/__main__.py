@@ -30,7 +30,7 @@ _IN_UI: Final = {"GRAFANA_IMAGE", "KAFKA_UI_IMAGE"}
 
 _WORKERS: Final = ("worker-1", "worker-2")
 _LEDGER: Final = "http://fake-provider:8091/_ledger?accepted=true"
-_READY: Final = "http://127.0.0.1:9309/ready"
+_PARTITIONS: Final[int] = Settings.model_fields["partitions"].default
 _BEGUN: Final = time.monotonic()
 
 
@@ -152,7 +152,7 @@ def _at_work(stack: Stack, film: str, *, clips: int) -> str:
     """Submit *film*, wait until the provider has accepted that many clips, and return who makes it."""
     _submit(stack, film)
     until(lambda: len(_bills(stack)) >= clips, f"{clips} clips are accepted", seconds=180, every=1.0)
-    at_work = [name for name in _WORKERS if _open_jobs(stack, name)]
+    at_work = [name for name in _WORKERS if _gauge(stack, name, "queue_length")]
     require(len(at_work) == 1, f"workers that say they have open jobs: {at_work}")
     return at_work[0]
 
@@ -164,9 +164,7 @@ def _restarts(stack: Stack, name: str) -> int:
 def _project(film: str) -> str:
     """Name a project so that all lie in one partition, and so on one worker."""
     names = (f"{film}-{number}" for number in itertools.count())
-    return next(
-        name for name in names if partition_of(name, Settings.model_fields["partitions"].default) == 0
-    )
+    return next(name for name in names if partition_of(name, _PARTITIONS) == 0)
 
 
 def _submit(stack: Stack, film: str) -> None:
@@ -190,9 +188,10 @@ def _bills(stack: Stack) -> list[dict[str, Any]]:
     return found
 
 
-def _open_jobs(stack: Stack, worker: str) -> float:
+def _gauge(stack: Stack, worker: str, name: str) -> float:
+    """Return what *worker* tells of itself under `sceneloom_worker_` and *name*; 0 where it does not yet."""
     (page,) = stack.ask(f"http://{worker}:9309/metrics")
-    found = re.search(r"^sceneloom_worker_queue_length (\S+)$", page, re.MULTILINE)
+    found = re.search(rf"^sceneloom_worker_{name} (\S+)$", page, re.MULTILINE)
     return float(found[1]) if found else 0.0
 
 
@@ -257,8 +256,11 @@ def _stops_in_good_order(stack: Stack) -> None:
     code = stack.containers()["worker-1"]["ExitCode"]
     require(code == 0, f"worker-1 was told to stop, and ended with {code}")
     say(f"worker-1 stopped in good order after {time.monotonic() - begun:.0f} s")
-    alone = until(lambda: stack.answers("worker-2", _READY), "worker-2 is ready, alone", seconds=90)
-    say(f"worker-2 has all partitions, {alone:.0f} s later")
+    # A worker with a name keeps its partitions until its session is over: it may be on its way back.
+    alone = until(
+        lambda: _gauge(stack, "worker-2", "partitions") == _PARTITIONS, "worker-2 has all", seconds=90
+    )
+    say(f"worker-2 works on all {_PARTITIONS} partitions, {alone:.0f} s later")
 
 
 if __name__ == "__main__":

@@ -44,10 +44,6 @@ class Stack:
         words = ["exec", "-T", service, *command]
         return must([*self._compose, *words], given=given, seconds=seconds, folder=ROOT)
 
-    def answers(self, service: str, url: str) -> bool:
-        """Tell whether *url* answers 200 in the container of *service*."""
-        return run([*self._compose, "exec", "-T", service, "probe", url], folder=ROOT).returncode == 0
-
     def kill(self, service: str) -> None:
         """Kill every process of *service*, as a machine without memory would: Docker is not asked."""
         words = ["exec", "-T", service, "sh", "-c", "kill -9 -1"]
