@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ from sceneloom.topics import (
     SCENE_RESULTS,
     app_name,
     topic_name,
+    topic_specs,
 )
 from sceneloom.tracing.hops import TracedQueue, traced
 from sceneloom.tracing.traces import Traces, project_of
@@ -293,9 +295,10 @@ def _credentials(settings: Settings) -> CredentialsT | None:
 
 def _faust_settings(settings: Settings) -> dict[str, Any]:
     folder = settings.data_folder.resolve()
-    # A member with a name is dealt what its last process had, in another container too, and Faust insists
-    # that this was meant for the same address. Nothing listens there.
-    address = {"canonical_url": f"http://{settings.instance}"} if settings.instance else {}
+    member = _member_name(settings)
+    # What a member was dealt is also for its next process, in another container: Faust insists on the same
+    # address. Nothing listens there.
+    address = {"canonical_url": f"http://{member}"} if member else {}
     return app_settings() | {
         **address,
         "broker": [f"kafka://{server}" for server in settings.bootstrap],
@@ -310,12 +313,24 @@ def _faust_settings(settings: Settings) -> dict[str, Any]:
         "broker_request_timeout": max(30.0, settings.session_seconds),  # Faust refuses a shorter one
         # A member hears of a rebalance at its next heartbeat: all wait for the last of them.
         "broker_heartbeat_interval": min(1.0, settings.session_seconds / 4),
-        "consumer_group_instance_id": settings.instance or None,
+        "consumer_group_instance_id": member,
         "producer_max_batch_size": 1 if settings.embedded_broker else 16_384,
         "topic_allow_declare": False,
         "topic_disable_leader": True,
         "web_enabled": False,
     }
+
+
+def _member_name(settings: Settings) -> str | None:
+    """Return the name that a worker with a fixed instance has in the group.
+
+    The broker deals a member that it knows what it had before, whatever that asks for now. So who would be
+    dealt something else, as after an upgrade that brings a topic, comes as another member.
+    """
+    if not settings.instance:
+        return None
+    dealt = (settings.standbys, sorted((spec.name, spec.partitions) for spec in topic_specs(settings)))
+    return f"{settings.instance}.{hashlib.sha256(repr(dealt).encode()).hexdigest()[:8]}"
 
 
 class _PromptWorker(faust.Worker):

@@ -1,6 +1,7 @@
 """Users who pay with credits: the real system on a real Kafka, and the fake provider's ledger as judge."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from sceneloom.topics import CREDIT_REQUESTS, DEAD_LETTERS, PROJECT_EVENTS
 from tests.e2e.stage import PATIENCE_SECONDS, Stage
 from tests.e2e.test_main_job import is_completed
 from tests.e2e.test_paid import accepted, clips, paying
+from tests.e2e.test_unreadable_rows import ended
 
 pytestmark = pytest.mark.kafka
 
@@ -125,3 +127,20 @@ async def test_a_cancelled_project_gives_back_what_it_held(stage: Stage, provide
     await stage.until("p1", lambda s: s.state is ProjectState.CANCELLED)
     account = await account_when(stage, lambda a: a.reserved == 0)
     assert account.available == account.balance >= 8 * CLIP
+
+
+async def test_a_worker_with_a_name_that_is_restarted_with_credits_is_dealt_their_topics_too(
+    stage: Stage, provider: FakeProvider
+) -> None:
+    named = {"SCENELOOM_INSTANCE": "worker-1", "SCENELOOM_SESSION_SECONDS": "20"}
+    worker = stage.start_worker(**paying(provider), **named)
+    await stage.submit("before", clips(1))
+    await stage.until("before", is_completed)
+    worker.send_signal(signal.SIGTERM)
+    assert await ended(worker) == 0
+    stage.workers.remove(worker)
+
+    stage.start_worker(**crediting(provider), **named)
+    await grant(stage, "g1", CLIP)
+
+    assert (await account_when(stage, lambda a: a.available > 0)).available == CLIP
