@@ -39,9 +39,13 @@ class ChangelogNotes:
         if offset > known.last:
             self._known[tp] = known._replace(last=offset)
 
-    def note(self, partition: int) -> str:
-        """Return what a commit of *partition* says about its changelogs; empty where nothing is known."""
-        return write_note({tp.topic: at for tp, at in self._known.items() if tp.partition == partition})
+    def note(self, partition: int, topic_id: str | None = None) -> str:
+        """Return what a commit of *partition* says about its changelogs, and of which topic it is one.
+
+        Empty where nothing is known.
+        """
+        known = {tp.topic: at for tp, at in self._known.items() if tp.partition == partition}
+        return write_note(known, topic_id)
 
     def learn(self, notes: Iterable[tuple[int, str]]) -> None:
         """Take up the notes that were found on commits, each with its partition."""
@@ -87,11 +91,19 @@ class ChangelogNotes:
         return None
 
 
-def write_note(extents: Mapping[str, Extent]) -> str:
-    """Return *extents*, by changelog topic, as the metadata of a commit."""
-    if not extents:
-        return ""
-    return orjson.dumps({"changelogs": {topic: list(at) for topic, at in extents.items()}}).decode()
+def write_note(extents: Mapping[str, Extent], topic_id: str | None = None) -> str:
+    """Return *extents*, by changelog topic, and the id of the topic, as the metadata of a commit."""
+    note = {"changelogs": {topic: list(at) for topic, at in extents.items()}} if extents else {}
+    told = note | ({"topic": topic_id} if topic_id else {})
+    return orjson.dumps(told).decode() if told else ""
+
+
+def noted_id(note: str | None) -> str | None:
+    """Return the id of the topic that was committed, None where the note does not tell."""
+    try:
+        return str(orjson.loads(note or "null")["topic"])
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def read_note(note: str | None) -> dict[str, Extent]:

@@ -24,6 +24,10 @@ from faust.transport.consumer import ensure_TP
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from sceneloom.topic_ids import topic_ids
+
+_AGAIN_SECONDS: Final = 0.2
+
 FETCH_WAIT_MS: Final = 100
 """How long the broker may hold a fetch that has nothing to bring.
 
@@ -146,6 +150,18 @@ class SafeConsumerThread(driver.AIOKafkaConsumerThread):
         coordinator = self._ensure_consumer()._coordinator  # noqa: SLF001 -- the public method keeps the offset only
         found = await self.call_thread(coordinator.fetch_committed_offsets, list(tps))
         return {ensure_TP(tp): commit for tp, commit in found.items()}
+
+    async def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return the ids of those of *topics* that there are; none where the broker gives no ids.
+
+        A broker that does not answer is asked again.
+        """
+        client = self._ensure_consumer()._client  # noqa: SLF001 -- no public method asks for them
+        while True:
+            try:
+                return await self.call_thread(topic_ids, client, topics)  # type: ignore[no-any-return]
+            except KafkaError:
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     async def positions(self, tps: Collection[TP]) -> Mapping[TP, int]:
         """Return the offset of the next message to fetch from each of *tps*, markers passed over."""

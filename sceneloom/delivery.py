@@ -223,6 +223,12 @@ class Delivery:
         if error is not None and not self._broken:
             await self.fail(f"its part in the consumer group has ended: {error}", error)
 
+    async def ensure_the_same_topics(self) -> None:
+        """End a worker whose topics were deleted and made anew beneath it."""
+        consumer = self._transport.consumer
+        if consumer is not None and self._is_working(self._app.rebalancing_count):
+            await consumer.ensure_the_same_topics()
+
     async def is_member(self) -> bool:
         """Ask the broker whether our partitions still are ours; no where it does not answer."""
         return await self._seat() is Seat.HELD

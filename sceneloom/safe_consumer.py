@@ -22,7 +22,7 @@ from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 
 from sceneloom.changelog_check import lost_rows
-from sceneloom.changelog_notes import ChangelogNotes
+from sceneloom.changelog_notes import ChangelogNotes, noted_id
 from sceneloom.consumer_thread import SafeConsumerThread, Seat
 
 _log = logging.getLogger(__name__)
@@ -85,6 +85,7 @@ class SafeConsumer(driver.Consumer):
         self._gate = asyncio.Event()
         self._gate.set()
         self._topics: set[str] = set()
+        self._ids: Mapping[str, str] = {}
         self.commits = 0
         super().__init__(transport, **options)
 
@@ -235,6 +236,7 @@ class SafeConsumer(driver.Consumer):
         await self._miss_topics({tp.topic for tp in found if not self._is_changelog_tp(tp)})
         # Faust cannot tell 0 from "nothing committed"; both mean the beginning.
         committed = {ensure_TP(tp): offset or None for tp, offset in found.items()}
+        await self._forget_what_is_of_another_topic(committed)
         await self._forget_what_is_past_the_end(committed)
         fresh = [tp for tp, offset in committed.items() if offset is None and not self._is_changelog_tp(tp)]
         earliest: dict[TP, int] = {}
@@ -255,6 +257,36 @@ class SafeConsumer(driver.Consumer):
                 "and so does a worker that starts"
             )
         self._topics |= there
+
+    async def _forget_what_is_of_another_topic(self, committed: dict[TP, int | None]) -> None:
+        """Set to None what was committed of a topic of the same name that was deleted since.
+
+        Kafka forgets those commits itself, but a worker that had not heard of it may have made one more.
+        """
+        topics = {tp.topic for tp in committed if not self._is_changelog_tp(tp)}
+        self._ids = await self._broker.topic_ids(sorted(topics)) if topics else {}
+        known = [tp for tp, offset in committed.items() if offset and tp.topic in topics]
+        notes = await self._broker.commits(known) if known else {}
+        for tp in known:
+            noted, now = noted_id(notes[tp].metadata) if tp in notes else None, self._ids.get(tp.topic)
+            if noted and now and noted != now:
+                _log.warning(
+                    "%s[%d] was deleted and made anew since %s was committed; it is read from its beginning",
+                    tp.topic,
+                    tp.partition,
+                    committed[tp],
+                )
+                committed[tp] = None
+
+    async def ensure_the_same_topics(self) -> None:
+        """End the worker where a topic was deleted and made anew: it would be read on from its middle."""
+        before = self._ids
+        now = await self._broker.topic_ids(sorted(before)) if before else {}
+        anew = sorted(topic for topic, its in now.items() if its != before[topic])
+        if anew and before is self._ids:
+            await self._acknowledgements.fail(
+                f"the topic {anew[0]} was deleted and made anew; it is read from its beginning"
+            )
 
     async def _forget_what_is_past_the_end(self, committed: dict[TP, int | None]) -> None:
         """Set to None what is committed beyond the end of its topic, which is then not the one it was."""
@@ -312,7 +344,8 @@ class SafeConsumer(driver.Consumer):
         return None if last is None else last + 1
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        return await self._broker.commit(offsets, {tp: self._notes.note(tp.partition) for tp in offsets})
+        notes = {tp: self._notes.note(tp.partition, self._ids.get(tp.topic)) for tp in offsets}
+        return await self._broker.commit(offsets, notes)
 
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:  # noqa: FBT001, FBT002 -- Faust's signature
         if not await self._acknowledgements.settled():

@@ -1,6 +1,7 @@
 """Watchdogs: what ends a worker that hangs, with a line that says where; its supervisor starts it anew."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -28,6 +29,7 @@ _BACKLOG: Final = 10
 """So much longer one partition may stand still while others of its topic move: they go in turn."""
 _ANSWER_SECONDS: Final = 10.0
 _MEMBERSHIP_SECONDS: Final = 1.0
+_TOPIC_SECONDS: Final = 5.0
 
 
 class LoopWatch(Service):
@@ -133,6 +135,22 @@ class MembershipWatch(Service):
             await self.sleep(_MEMBERSHIP_SECONDS)
 
 
+class TopicWatch(Service):
+    """Ends a worker whose topics were deleted and made anew, which it would read from their middle."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        super().__init__()
+        self._delivery = delivery
+
+    @Service.task
+    async def _watch(self) -> None:
+        while not self.should_stop:
+            await self.sleep(_TOPIC_SECONDS)
+            with contextlib.suppress(TimeoutError):  # a broker that is away is asked again
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    await self._delivery.ensure_the_same_topics()
+
+
 class CommitWatch(Service):
     """Ends a worker whose commits stand still for *patience* seconds on a partition that has messages.
 
@@ -195,5 +213,6 @@ def watch(app: faust.App, *, delivery: Delivery, loop_patience: float, commit_pa
     """Let the watchdogs run with *app*, from before its first message to after its last."""
     app.add_dependency(WakeWatch(delivery))
     app.add_dependency(MembershipWatch(delivery))
+    app.add_dependency(TopicWatch(delivery))
     app.add_dependency(LoopWatch(app, patience=loop_patience))
     app.add_dependency(CommitWatch(standing=delivery.standing, fail=delivery.fail, patience=commit_patience))

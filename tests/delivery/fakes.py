@@ -36,6 +36,10 @@ class FakeThread:
         """What is said of the seat, one answer after another; held, in the end."""
         self.asked = 0
         self.membership_error: BaseException | None = None
+        self.ids: dict[str, str] = {}
+
+    async def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        return {topic: self.ids.get(topic, "as-ever") for topic in topics}
 
     def topic_partitions(self, topic: str) -> int | None:
         return None if topic in self.gone else 1

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import CommitFailedError
+from aiokafka.structs import OffsetAndMetadata
 
 from tests.delivery.worker import Plan
 
@@ -70,18 +71,30 @@ class Stage:
                 await admin.delete_records({tp: RecordsToDelete(before_offset=before) for tp in partitions})
         await admin.close()
 
+    async def commits(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return what is committed of the source topic, with its notes."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        await admin.start()
+        found: dict[TopicPartition, OffsetAndMetadata] = await admin.list_consumer_group_offsets(
+            self.plan.prefix
+        )
+        await admin.close()
+        return {tp: commit for tp, commit in found.items() if tp.topic == self.plan.source}
+
     async def forget_notes(self) -> None:
         """Commit what is committed once more, without metadata, as workers of an older release do."""
+        await self.commit({tp: OffsetAndMetadata(at.offset, "") for tp, at in (await self.commits()).items()})
+
+    async def commit(self, commits: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit by hand, once no worker is a member any more."""
         group = AIOKafkaConsumer(
             bootstrap_servers=self.bootstrap, group_id=self.plan.prefix, enable_auto_commit=False
         )
         async with group:
-            partitions = [TopicPartition(self.plan.source, n) for n in range(self.plan.partitions)]
-            group.assign(partitions)
-            as_they_are = {tp: (await group.committed(tp), "") for tp in partitions}
+            group.assign(list(commits))
             while True:
                 try:
-                    await group.commit(as_they_are)
+                    await group.commit(dict(commits))
                     break
                 except CommitFailedError:  # a worker that was killed is a member until its session is over
                     await asyncio.sleep(0.5)

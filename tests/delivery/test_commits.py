@@ -8,7 +8,7 @@ import pytest
 from faust.types import TP
 
 from sceneloom.delivery import EXIT_CODE, DeliveryFailed
-from tests.delivery.fakes import PARTITION, FakeThread, Rig, record
+from tests.delivery.fakes import PARTITION, TOPIC, FakeThread, Rig, record
 
 
 def changelog_record(key: bytes, value: bytes) -> Any:
@@ -117,6 +117,36 @@ async def test_a_partition_with_a_committed_offset_stays_where_it_is() -> None:
     await rig.consumer.perform_seek()
     assert rig.thread.sought == {}
     assert rig.consumer._read_offset[PARTITION] == 7
+
+
+async def test_a_commit_of_a_topic_that_was_made_anew_since_is_no_place_to_go_on_from() -> None:
+    rig = Rig()
+    await rig.consumer.perform_seek()
+    rig.finish(*rig.hand_out(0, 1, 2))
+    await rig.consumer.commit()
+    rig.thread.ends[PARTITION] = 7
+    await rig.consumer.perform_seek()
+    assert rig.consumer._read_offset[PARTITION] == 3, "it is the same topic"
+
+    rig.thread.ids[TOPIC] = "another"
+    await rig.consumer.perform_seek()
+
+    assert rig.thread.sought == {PARTITION: 0}
+    assert rig.consumer._read_offset[PARTITION] is None
+
+
+async def test_a_worker_whose_topic_is_made_anew_beneath_it_ends() -> None:
+    rig = Rig()
+    await rig.consumer.perform_seek()
+    await rig.consumer.ensure_the_same_topics()
+    assert rig.delivery.failure is None
+
+    rig.thread.ids[TOPIC] = "another"
+    await rig.consumer.ensure_the_same_topics()
+
+    assert (
+        rig.delivery.failure == f"the topic {TOPIC} was deleted and made anew; it is read from its beginning"
+    )
 
 
 async def test_after_a_refused_commit_a_partition_starts_where_the_broker_says() -> None:

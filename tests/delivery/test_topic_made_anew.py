@@ -64,6 +64,22 @@ async def test_a_topic_made_anew_under_a_running_worker_is_read_from_its_beginni
     assert await stage.commit_reaches(count)
 
 
+async def test_what_was_committed_of_a_deleted_topic_says_nothing_of_the_new_one(stage: Stage) -> None:
+    await stage.publish(range(20))
+    worker = stage.start_worker()
+    assert await stage.commit_reaches(20)
+    kill(worker)
+    before = await stage.commits()
+    await make_anew(stage, stage.plan.source)
+    await stage.publish(range(100, 140))
+    await stage.commit(before)  # as a worker does that has not heard of it yet
+
+    stage.start_worker()
+
+    await all_are_processed(stage, range(100, 140))
+    assert await stage.commit_reaches(40)
+
+
 async def test_a_worker_whose_topic_is_away_says_so_and_does_not_flood_its_log(stage: Stage) -> None:
     await stage.publish(range(20))
     worker = stage.start_worker()
