@@ -171,9 +171,8 @@ class TaskProvider(Protocol):
         ...
 
 
-@runtime_checkable
-class VideoProvider(TaskProvider, Protocol):
-    """Makes a clip; also pictures may be tasks."""
+VideoProvider = TaskProvider
+"""Who makes clips: all of them do it as tasks, as some makers of pictures do, too."""
 
 
 @runtime_checkable

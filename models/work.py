@@ -184,7 +184,7 @@ class Offer(Value):
     list_endpoint: str = ""
     terms: Mapping[str, str] = {}
     as_task: bool = False
-    """Whether what is asked for is made as a task, which has an id."""
+    """Whether what is asked for is made as a task, which has an id; a user's own picture never is."""
 
     def is_as(self, other: "Offer") -> bool:
         """Tell whether both order the same at the same place, at whatever price."""

@@ -13,6 +13,7 @@ from sceneloom.deals import (
     deal_for,
     deals,
     is_set_up,
+    left_out,
     service_of,
     unknown_model,
     variable_of,
@@ -33,15 +34,20 @@ class Notice(NamedTuple):
     told: str
 
 
+def usable_deal(name: str, account: Account | None, kind: Kind, today: date) -> Deal:
+    """Return what the account orders to make *kind*. Raises `ProviderMisset` for what is lacking or wrong."""
+    service = service_of(name, account or Account())
+    if kind not in service.adapters:
+        raise ProviderMisset(f"{name} makes {' and '.join(service.adapters)}, not {kind}")
+    if account is None or not is_set_up(name, account):
+        raise ProviderMisset(f"{name} is not set up: set {variable_of(name)}_{service.entry.set_up_by}")
+    return deal_for(name, account, kind, today)
+
+
 def why_not(name: str, account: Account | None, kind: Kind, today: date) -> str | None:
     """Say what is lacking or wrong where the account shall make *kind*, None where nothing is."""
     try:
-        service = service_of(name, account or Account())
-        if kind not in service.adapters:
-            return f"{name} makes {' and '.join(service.adapters)}, not {kind}"
-        if account is None or not is_set_up(name, account):
-            return f"{name} is not set up: set {variable_of(name)}_{service.entry.set_up_by}"
-        deal_for(name, account, kind, today)
+        usable_deal(name, account, kind, today)
     except ProviderMisset as misset:
         return str(misset)
     return None
@@ -92,6 +98,8 @@ def notices(settings: Settings, today: date) -> Iterator[Notice]:
     for name, account in settings.accounts.items():
         if not is_set_up(name, account):
             yield Notice("choices.account_without_key", name, not_there(name, account))
+    for out in left_out(settings, today):
+        yield Notice("deals.model_retired", out.name, out.told)
     for deal in deals(settings, today):
         if (told := retirement(deal.known, today)) is not None:
             yield Notice("choices.model_retires_soon", deal.name, f"{deal.model} {told}")

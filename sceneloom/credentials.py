@@ -12,7 +12,7 @@ import httpx
 from models.errors import ProviderFailure
 from models.ports import AssetStore, Clock
 from sceneloom.choices import not_there
-from sceneloom.deals import Deal, ProviderMisset, deals, is_set_up
+from sceneloom.deals import Deal, ProviderMisset, deals, is_set_up, left_out
 from sceneloom.paid import connection
 from sceneloom.providers.tasks import error_object
 from sceneloom.providers.verdicts import Verdicts
@@ -45,14 +45,17 @@ async def check_accounts(
         if not is_set_up(name, account):
             yield Finding(name, State.UNCHECKED, not_there(name, account))
             continue
-        alone = settings.model_copy(update={"accounts": {name: account}})
+        alone, today = settings.model_copy(update={"accounts": {name: account}}), clock.now().date()
         try:
-            found = list(deals(alone, clock.now().date()))
+            found, told = list(deals(alone, today)), [each.told for each in left_out(alone, today)]
         except ProviderMisset as misset:
             yield Finding(name, State.MISSET, str(misset))
             continue
         if found:
-            yield await _check(found, assets, client, clock)
+            finding = await _check(found, assets, client, clock)
+            yield finding._replace(detail="; ".join([finding.detail, *told]))
+        elif told:
+            yield Finding(name, State.UNCHECKED, "; ".join(told))
 
 
 async def _check(found: list[Deal], assets: AssetStore, client: httpx.AsyncClient, clock: Clock) -> Finding:

@@ -7,8 +7,6 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-import structlog
-
 from models.faults import either
 from models.spelling import nearest
 from models.work import JobKind
@@ -16,8 +14,6 @@ from sceneloom.accounts import Account
 from sceneloom.providers.catalogue import Aid, Kind, Model, gone
 from sceneloom.providers.services import Service, services
 from sceneloom.settings import Settings
-
-_log = structlog.get_logger(__name__)
 
 
 class ProviderMisset(ValueError):
@@ -72,11 +68,27 @@ _OWN_PRICES: Final[Mapping[Kind, Callable[[Account], tuple[float | None, str]]]]
 )
 
 
+class LeftOut(NamedTuple):
+    """What the account called `name` does not do: its model for it, which nobody chose, is retired."""
+
+    name: str
+    told: str
+
+
 def deals(settings: Settings, today: date) -> Iterator[Deal]:
     """Yield a deal for each kind of asset of each account with a key. Raises `ProviderMisset`.
 
-    A retired model that nobody chose is left out with a warning: its account may be there for something else.
+    A retired model that nobody chose is left out: its account may be there for something else.
     """
+    return (found for found in _found(settings, today) if isinstance(found, Deal))
+
+
+def left_out(settings: Settings, today: date) -> Iterator[LeftOut]:
+    """Yield what `deals` leaves out. Raises as it does."""
+    return (found for found in _found(settings, today) if isinstance(found, LeftOut))
+
+
+def _found(settings: Settings, today: date) -> Iterator[Deal | LeftOut]:
     for name, account in settings.accounts.items():
         if not is_set_up(name, account):
             continue
@@ -89,7 +101,7 @@ def deals(settings: Settings, today: date) -> Iterator[Deal]:
             except ModelRetired as retired:
                 if _chosen_model(name, account, kind, service) or usual_provider(settings, kind) == name:
                     raise
-                _log.warning("deals.model_retired", provider=name, kind=kind, told=str(retired))
+                yield LeftOut(name, f"{kind} is left out: {retired}")
 
 
 def deal_for(name: str, account: Account, kind: Kind, today: date) -> Deal:

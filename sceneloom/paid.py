@@ -14,8 +14,10 @@ import httpx
 from models.policy import RARE_POLLS
 from models.ports import AssetStore, Clock, SpeechToTextProvider, TaskProvider
 from models.work import JobKind, Offer
+from sceneloom.assets.store import open_assets
 from sceneloom.callbacks import callback_url
 from sceneloom.choices import ear_among
+from sceneloom.clock import SystemClock
 from sceneloom.deals import Deal, ProviderMisset, deals, variable_of
 from sceneloom.providers.catalogue import Kind
 from sceneloom.providers.comfyui import WorkflowUnusable
@@ -139,13 +141,10 @@ def adapter(deal: Deal, to: Connection) -> Any:
         raise ProviderMisset(f"{variable_of(deal.name)}_{at_fault}: {error}") from error
 
 
-def why_unreachable(deal: Deal, assets: AssetStore, *, client: httpx.AsyncClient, clock: Clock) -> str | None:
-    """Say which setting keeps the provider of *deal* from being spoken with, None where none does."""
-    try:
-        adapter(deal, connection(deal, assets, client=client, clock=clock))
-    except ProviderMisset as misset:
-        return str(misset)
-    return None
+def require_reachable(deal: Deal) -> None:
+    """Return if no setting keeps the provider of *deal* from being spoken with. Raises `ProviderMisset`."""
+    nowhere = httpx.AsyncClient(transport=httpx.AsyncBaseTransport())  # opens nothing, so is not closed
+    adapter(deal, connection(deal, open_assets("memory://"), client=nowhere, clock=SystemClock()))
 
 
 def _list_beside(url: str, list_url: str) -> str:

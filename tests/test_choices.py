@@ -1,6 +1,6 @@
 """Whom the settings choose: what is wrong is told by its name, with what is near."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from sceneloom.choices import notices, why_not, why_unknown
 from sceneloom.deals import ProviderMisset
 from sceneloom.outside import connect_worker
 from sceneloom.providers.catalogue import Aid
+from tests.fakes import MovedClock
 from tests.test_deals import KEY, TODAY, settings
 
 
@@ -102,3 +103,14 @@ def test_a_model_that_the_catalogue_does_not_have_is_told_though_it_has_a_price(
     (told,) = [log for log in logs if log["event"] == "choices.model_unknown"]
     assert (told["log_level"], told["provider"]) == ("warning", "runway")
     assert "did you mean gen4.5" in told["told"]
+
+
+def test_a_start_tells_once_of_a_retired_model_that_nobody_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = MovedClock()
+    clock.time = datetime(2027, 1, 6, tzinfo=UTC)
+    monkeypatch.setattr("sceneloom.outside.SystemClock", lambda: clock)
+    with capture_logs() as logs:
+        connect_worker(settings(openai=Account(key=KEY)))
+    (told,) = [log for log in logs if log["event"] == "deals.model_retired"]
+    assert (told["log_level"], told["provider"]) == ("warning", "openai")
+    assert told["told"].startswith("speech is left out: ")

@@ -14,12 +14,15 @@ from tests.fakes import MovedClock
 from tests.providers.paid import direct_client, mocked
 
 KEY = "k-secret-0123456789"
+TODAY = datetime(2026, 11, 30, tzinfo=UTC)
 
 
-async def found(answer: Any, *, transcription: str = "", **accounts: Account) -> list[Finding]:
+async def found(
+    answer: Any, *, transcription: str = "", on: datetime = TODAY, **accounts: Account
+) -> list[Finding]:
     settings = Settings.model_construct(accounts=accounts, transcription_provider=transcription)
     clock = MovedClock()
-    clock.time = datetime(2026, 11, 30, tzinfo=UTC)
+    clock.time = on
     checked = check_accounts(settings, open_assets("memory://"), client=mocked(answer), clock=clock)
     return [finding async for finding in checked]
 
@@ -45,6 +48,13 @@ async def test_a_key_that_works_is_good_and_only_a_read_is_made() -> None:
 async def test_an_account_for_two_kinds_is_checked_once() -> None:
     (finding,) = await found(lambda _: httpx.Response(200, json={}), openai=a_key())
     assert finding.detail == "image by gpt-image-2, speech by gpt-4o-mini-tts"
+
+
+async def test_a_check_tells_what_an_account_cannot_do_any_more() -> None:
+    answer = httpx.Response(200, json={})
+    (finding,) = await found(lambda _: answer, on=datetime(2027, 1, 6, tzinfo=UTC), openai=a_key())
+    assert finding.state is State.GOOD
+    assert finding.detail.startswith("image by gpt-image-2; speech is left out: ")
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,12 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from structlog.testing import capture_logs
 
 from models.commands import Want
 from models.shapes import AspectRatio
 from models.work import ClipRequest, JobKind, SpeechRequest
 from sceneloom.accounts import Account
-from sceneloom.deals import Deal, ProviderMisset, deals
+from sceneloom.deals import Deal, ProviderMisset, deals, left_out
 from sceneloom.outside import connect
 from sceneloom.settings import Settings
 from tests.providers.paid import a_clip_job
@@ -130,12 +129,14 @@ def test_a_retired_model_that_was_chosen_is_refused_with_its_replacement() -> No
     assert [deal.model for deal in before] == ["gpt-image-1-mini", "gpt-4o-mini-tts"]
 
 
-def test_a_retired_model_that_nobody_chose_is_left_out_with_a_warning() -> None:
+def test_a_retired_model_that_nobody_chose_is_left_out_and_told() -> None:
     later = date(2027, 1, 6)
-    with capture_logs() as logs:
-        found = list(deals(settings(openai=Account(key=KEY)), later))
-    assert [deal.kind for deal in found] == [JobKind.IMAGE]
-    assert [log["event"] for log in logs] == ["deals.model_retired"]
+    chosen = settings(openai=Account(key=KEY))
+    assert [deal.kind for deal in deals(chosen, later)] == [JobKind.IMAGE]
+    (out,) = left_out(chosen, later)
+    assert out.name == "openai"
+    assert out.told.startswith("speech is left out: SCENELOOM_OPENAI_MODEL: gpt-4o-mini-tts is not served")
+    assert not list(left_out(chosen, TODAY))
     assert "gpt-4o-mini-tts" in refusal({"speech_provider": "openai"}, later, openai=Account(key=KEY))
 
 

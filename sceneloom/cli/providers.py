@@ -10,7 +10,6 @@ from sceneloom.cli.outcomes import Outcome, Stop
 
 if TYPE_CHECKING:
     from sceneloom.credentials import Finding
-    from sceneloom.operations.provider_list import Listed
     from sceneloom.providers.catalogue import Entry
 
 _app = typer.Typer(help="Show the providers, what they can do, and whether yours work.", no_args_is_help=True)
@@ -45,9 +44,10 @@ def list_(*, as_json: options.AsJson = False) -> None:
       sceneloom providers list --json
     """  # noqa: D301 -- \b keeps the lines of an example apart
     from sceneloom.cli.configuration import load_settings
+    from sceneloom.operations.provider_list import listed
 
     settings = load_settings()
-    rows = asyncio.run(_listed(settings))
+    rows = list(listed(settings))
     if as_json:
         console.say_json([row.as_json() for row in rows])
         return
@@ -142,14 +142,6 @@ def check(*, as_json: options.AsJson = False) -> None:
         raise typer.Exit(Outcome.INVALID)
     if states & {State.REFUSED, State.UNREACHABLE}:
         raise typer.Exit(Outcome.FAILED)
-
-
-async def _listed(settings: Any) -> "list[Listed]":
-    from sceneloom.operations.provider_list import listed
-    from sceneloom.providers.wire import open_client
-
-    async with open_client() as client:
-        return list(listed(settings, client))
 
 
 async def _checked(settings: Any) -> "list[Finding]":

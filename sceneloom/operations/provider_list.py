@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from typing import Any
 
-import httpx
-
-from sceneloom.assets.store import open_assets
-from sceneloom.choices import retirement, why_not
+from sceneloom.accounts import Account
+from sceneloom.choices import retirement, usable_deal
 from sceneloom.clock import SystemClock
-from sceneloom.deals import ProviderMisset, deal_for, service_of
+from sceneloom.deals import ProviderMisset, service_of
 from sceneloom.outside import OFFLINE
-from sceneloom.paid import why_unreachable
+from sceneloom.paid import require_reachable
 from sceneloom.providers.catalogue import Kind
 from sceneloom.providers.services import Service, services
 from sceneloom.settings import Settings
@@ -45,8 +44,11 @@ class Listed:
         return {**asdict(self), "set_up": self.is_set_up}
 
 
-def listed(settings: Settings, client: httpx.AsyncClient) -> Iterator[Listed]:
-    """Yield what needs no account, every service, and every account that has a name of its own."""
+def listed(settings: Settings) -> Iterator[Listed]:
+    """Yield what needs no account, every service, and every account that has a name of its own.
+
+    An account that has the name of one service and is at another stands for the one it is at.
+    """
     for kind, offer in OFFLINE.items():
         yield Listed(
             name=offer.provider,
@@ -55,29 +57,24 @@ def listed(settings: Settings, client: httpx.AsyncClient) -> Iterator[Listed]:
             capabilities={},
             service=offer.provider,
         )
-    for name, service in services().items():
-        yield from _of_service(settings, name, service, client)
-    for name, account in settings.accounts.items():
-        if name in services():
-            continue
+    for name in dict.fromkeys((*services(), *settings.accounts)):
+        account = settings.accounts.get(name)
         try:
-            service = service_of(name, account)
+            service = service_of(name, account or Account())
         except ProviderMisset as misset:
             yield Listed(
                 name=name,
                 kind="",
                 models=[],
                 capabilities={},
-                service=account.service,
+                service=account.service if account else "",
                 why_not=str(misset),
             )
         else:
-            yield from _of_service(settings, name, service, client)
+            yield from _of_service(name, account, service)
 
 
-def _of_service(
-    settings: Settings, name: str, service: Service, client: httpx.AsyncClient
-) -> Iterator[Listed]:
+def _of_service(name: str, account: Account | None, service: Service) -> Iterator[Listed]:
     today = SystemClock().now().date()
     for kind in service.adapters:
         models = [model for model in service.entry.models if model.kind is kind]
@@ -88,16 +85,15 @@ def _of_service(
             models=[model.name for model in models],
             capabilities=service.entry.capabilities.model_dump(),
             service=service.entry.name,
-            why_not=_lack(settings, name, kind, client),
+            why_not=_lack(name, account, kind, today),
             retiring={model: told for model, told in soon.items() if told},
         )
 
 
-def _lack(settings: Settings, name: str, kind: Kind, client: httpx.AsyncClient) -> str:
-    today = SystemClock().now().date()
-    account = settings.accounts.get(name)
-    why = why_not(name, account, kind, today)
-    if account is None or why is not None:
-        return why or ""
-    deal = deal_for(name, account, kind, today)
-    return why_unreachable(deal, open_assets("memory://"), client=client, clock=SystemClock()) or ""
+def _lack(name: str, account: Account | None, kind: Kind, today: date) -> str:
+    """Say what keeps the account from making *kind*, empty where nothing does."""
+    try:
+        require_reachable(usable_deal(name, account, kind, today))
+    except ProviderMisset as misset:
+        return str(misset)
+    return ""

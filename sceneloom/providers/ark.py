@@ -125,12 +125,15 @@ class Ark:
         certain: list[str] = []
         alike: list[str] = []
         reference = orders.safety_identifier(job)
-        terms = self._terms(job)
+        terms = {name: term for name, term in self._terms(job).items() if term != "adaptive"}
         async for task in self._listed(job.offer.model):
-            is_ours = task.get("safety_identifier") == reference
-            slack = _CLOCKS_APART if is_ours else 0.0
-            if task["id"] not in taken and _is_like(task, terms, job, slack=slack):
-                (certain if is_ours else alike).append(task["id"])
+            if task["id"] in taken:
+                continue
+            if task.get("safety_identifier") == reference:
+                if _is_in_time(task, job, slack=_CLOCKS_APART):
+                    certain.append(task["id"])
+            elif _is_in_time(task, job) and orders.agrees(task, terms):
+                alike.append(task["id"])
         return orders.reconciled(certain, alike)
 
     def task_named(self, job: Job, name: str) -> str:  # noqa: ARG002 -- a CallsBack; the name says it all
@@ -189,13 +192,8 @@ def _path(task_id: str) -> str:
     return f"{_TASKS}/{quote(task_id, safe='')}"
 
 
-def _is_like(task: Mapping[str, Any], terms: Mapping[str, Any], job: Job, *, slack: float) -> bool:
-    """Tell whether *task* is not surely another one: what it does not repeat cannot tell.
-
-    Its time may be *slack* seconds off.
-    """
+def _is_in_time(task: Mapping[str, Any], job: Job, *, slack: float = 0.0) -> bool:
+    """Tell whether *task* may be of the call of *job*, or was made at most *slack* seconds beside it."""
     created = task.get("created_at")
     first, last = (moment.timestamp() for moment in orders.window(job))
-    if isinstance(created, int | float) and not first - slack <= created <= last + slack:
-        return False
-    return all(value == "adaptive" or task.get(name) in {None, value} for name, value in terms.items())
+    return not isinstance(created, int | float) or first - slack <= created <= last + slack

@@ -240,6 +240,4 @@ def _path(task_id: str) -> str:
 def _is_like(item: Mapping[str, Any], wishes: Mapping[str, Any]) -> bool:
     """Tell whether *item* asked for *wishes*; one whose input is not kept may have."""
     asked = item.get("json_input")
-    if not isinstance(asked, dict):
-        return True
-    return all(asked.get(name) == value for name, value in wishes.items())
+    return not isinstance(asked, dict) or orders.agrees(asked, wishes)

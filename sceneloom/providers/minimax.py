@@ -131,4 +131,4 @@ def _is_like(task: Mapping[str, Any], terms: Mapping[str, Any], job: Job) -> boo
     created = task.get("created_at")
     moment = datetime.fromtimestamp(created, UTC) if isinstance(created, int | float) else None
     asked = {name: value for name, value in terms.items() if value != "adaptive"}
-    return is_in_time(moment, job) and all(task.get(name) in {None, value} for name, value in asked.items())
+    return is_in_time(moment, job) and orders.agrees(task, asked)

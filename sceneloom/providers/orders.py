@@ -4,9 +4,9 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
@@ -23,6 +23,7 @@ _AFTER: Final = timedelta(minutes=5)
 _SHORTEST_SECONDS: Final = 4
 _LONGEST_NAME: Final = 2000
 _LONGEST_URL: Final = 8000
+_QUANTITY: Final = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) ?[a-z]{0,7}")
 _MAGIC: Final = ((b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"RIFF", "image/webp"))
 
 
@@ -36,6 +37,30 @@ def reconciled(certain: Sequence[str], alike: Sequence[str]) -> Reconciled:
             return Adopted(found[0], certain=bool(certain))
         case _:
             return Several(found)
+
+
+def agrees(shown: Mapping[str, Any], wishes: Mapping[str, Any]) -> bool:
+    """Tell whether a task that a list shows as *shown* may be the order of *wishes*.
+
+    Only another value of the same form tells that it is not: a service may leave a wish out, add to it, or
+    put it into a form of its own, and a task that is missed for that would be bought a second time.
+    """
+    return all(_may_be(shown.get(name), wish) for name, wish in wishes.items())
+
+
+def _may_be(shown: object, wish: object) -> bool:
+    if isinstance(shown, Mapping) and isinstance(wish, Mapping):
+        return agrees(shown, wish)
+    if shown is None or isinstance(shown, Mapping | list) or isinstance(wish, Mapping | list):
+        return True
+    return _plain(shown) in {_plain(wish), ""}
+
+
+def _plain(value: object) -> str | float:
+    """Return *value* without what a service may change of it: case, spaces, `5.0` or `5s` for `5`."""
+    text = " ".join(str(value).split()).casefold()
+    quantity = _QUANTITY.fullmatch(text)
+    return float(quantity[1]) if quantity else text
 
 
 def window(job: Job) -> tuple[datetime, datetime]:

@@ -18,6 +18,8 @@ from sceneloom.providers.tasks import Order, Stage, TaskApi, is_in_time, items_o
 from sceneloom.providers.verdicts import Answer, Complaint, Sign, Verdicts, text_of
 
 _PREDICTIONS: Final = "/predictions"
+_HIDDEN: Final = "hidden"
+"""What stands for the version of an official model."""
 
 
 def _complaint(answer: Answer) -> Complaint:
@@ -26,7 +28,7 @@ def _complaint(answer: Answer) -> Complaint:
 
 
 class Replicate(TaskApi):
-    """A VideoProvider. The model is OWNER/NAME of an official model, or the id of a version."""
+    """A VideoProvider. The model is OWNER/NAME where it is official, else OWNER/NAME:VERSION, or VERSION."""
 
     verdicts: ClassVar[Verdicts] = Verdicts(
         read=_complaint,
@@ -83,10 +85,12 @@ class Replicate(TaskApi):
         async for page in self._pages(_PREDICTIONS, params):
             for item in items_of(page, "results"):
                 task_id = text_of(item.get("id"))
-                if task_id in {"", *taken} or not _is_like(item, job, wishes):
+                if task_id in {"", *taken}:
                     continue
-                ours = callback is not None and item.get("webhook") == callback
-                (certain if ours else alike).append(task_id)
+                if callback is not None and item.get("webhook") == callback:
+                    certain.append(task_id)
+                elif _is_like(item, job, wishes):
+                    alike.append(task_id)
             if not page.get("next"):
                 break
             params["cursor"] = httpx.URL(text_of(page["next"])).params.get("cursor", "")
@@ -135,6 +139,14 @@ def prediction(model: str, wishes: Mapping[str, Any], callback: str | None) -> O
     return Order(_PREDICTIONS, {**body, "version": model.rpartition(":")[2]})
 
 
+def _ran(model: str) -> dict[str, Any]:
+    """Return what a prediction of *model* shows of it, as far as its name tells."""
+    if "/" not in model:
+        return {"version": model}
+    name, _, version = model.partition(":")
+    return {"model": name} | ({"version": version} if version else {})
+
+
 def _is_like(item: Mapping[str, Any], job: Job, wishes: Mapping[str, Any]) -> bool:
     """Tell whether *item* asked for the same; one whose input is not kept any more may have."""
     try:
@@ -142,8 +154,6 @@ def _is_like(item: Mapping[str, Any], job: Job, wishes: Mapping[str, Any]) -> bo
     except ValueError:
         created = None
     asked = item.get("input")
-    same = not isinstance(asked, dict) or all(
-        asked.get(name) in {None, value} for name, value in wishes.items()
-    )
-    model = item.get("model")
-    return same and model in {None, job.offer.model} and is_in_time(created, job)
+    shown = {name: item.get(name) for name in ("model", "version") if item.get(name) != _HIDDEN}
+    same = not isinstance(asked, dict) or orders.agrees(asked, wishes)
+    return same and orders.agrees(shown, _ran(job.offer.model)) and is_in_time(created, job)

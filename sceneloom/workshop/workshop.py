@@ -72,7 +72,6 @@ class Supplier:
         object.__setattr__(self, "pace", pace)
         tasks = self.maker if isinstance(self.maker, TaskMaker) else None
         object.__setattr__(self, "tasks", tasks)
-        object.__setattr__(self, "offer", self.offer.model_copy(update={"as_task": tasks is not None}))
 
     @property
     def is_local(self) -> bool:
@@ -130,15 +129,16 @@ class Workshop:
             return Offer(provider=name, model="unknown")
         if _is_only_fetched(request):
             return supplier.offer.model_copy(update={"cost_usd": 0.0})
+        cost = supplier.offer.cost_usd
         match request:
             case ClipRequest(duration_seconds=seconds):
-                cost = supplier.offer.cost_usd + seconds * supplier.usd_per_second
-                return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
+                cost += seconds * supplier.usd_per_second
             case SpeechRequest(text=text):
-                cost = supplier.offer.cost_usd + len(text) * supplier.usd_per_letter
-                return supplier.offer.model_copy(update={"cost_usd": round(cost, 6)})
+                cost += len(text) * supplier.usd_per_letter
             case _:
-                return supplier.offer
+                pass
+        as_task = supplier.tasks is not None
+        return supplier.offer.model_copy(update={"cost_usd": round(cost, 6), "as_task": as_task})
 
     def misfits(self, want: Want, /) -> Iterable[Misfit]:
         """Return what the model that would make *want* cannot do; nothing where that is not known."""

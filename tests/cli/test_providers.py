@@ -1,8 +1,11 @@
 import json
+from typing import Any
 
 import pytest
 
+from sceneloom import choices, deals
 from sceneloom.cli.outcomes import Outcome
+from sceneloom.providers import wire
 from tests.cli.conftest import Run
 
 
@@ -39,6 +42,7 @@ def test_the_list_is_a_table_for_people(run: Run) -> None:
         ({"ARK2_KEY": "k-0123456789", "ARK2_SERVICE": "ark"}, "ark2", "clip", ""),
         ({"ARK2_SERVICE": "ark"}, "ark2", "clip", "set SCENELOOM_ARK2_KEY"),
         ({"ARK2_KEY": "k-1", "ARK2_SERVICE": "arc"}, "ark2", "", "did you mean ark?"),
+        ({"ARK_KEY": "k-1", "ARK_SERVICE": "runwya"}, "ark", "", "did you mean runway?"),
     ],
 )
 def test_set_up_is_what_is_complete_and_valid(  # noqa: PLR0917 -- pytest fills in what is named
@@ -53,6 +57,40 @@ def test_set_up_is_what_is_complete_and_valid(  # noqa: PLR0917 -- pytest fills 
     assert "two words" not in listed.stdout
     told = run("providers", "list")
     assert not lacks or f"{name} cannot make {kind}" in " ".join(told.stderr.split())
+
+
+def test_an_account_that_is_at_another_service_than_its_name_is_listed_as_what_it_is(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCENELOOM_ARK_KEY", "k-0123456789")
+    monkeypatch.setenv("SCENELOOM_ARK_SERVICE", "runway")
+    rows = json.loads(run("providers", "list", "--json").stdout)
+    (ark,) = [row for row in rows if row["name"] == "ark"]
+    (runway,) = [row for row in rows if row["name"] == "runway"]
+    for told in ("models", "capabilities", "service", "retiring"):
+        assert ark[told] == runway[told]
+    assert (ark["set_up"], runway["set_up"]) == (True, False)
+
+
+def test_the_list_works_each_deal_out_once_and_opens_no_client(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worked_out: list[tuple[str, str]] = []
+
+    def deal_for(name: str, account: Any, kind: Any, today: Any) -> Any:
+        worked_out.append((name, str(kind)))
+        return real(name, account, kind, today)
+
+    def open_client(**_: Any) -> Any:
+        raise AssertionError("nobody is asked")
+
+    real = deals.deal_for
+    monkeypatch.setattr(choices, "deal_for", deal_for)
+    monkeypatch.setattr("sceneloom.operations.provider_list.deal_for", deal_for, raising=False)
+    monkeypatch.setattr(wire, "open_client", open_client)
+    monkeypatch.setenv("SCENELOOM_OPENAI_KEY", "k-0123456789")
+    assert run("providers", "list").exit_code == 0
+    assert worked_out == [("openai", "image"), ("openai", "speech"), ("openai", "transcription")]
 
 
 def test_models_that_are_retired_or_will_be_soon_say_so(run: Run) -> None:

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from models.errors import ErrorCode, OutcomeUnknown, ProviderFailure
 from models.ports import Absent, Adopted, Several, TaskReport, VideoProvider
 from models.work import ImageRequest
+from sceneloom.providers import orders
 from sceneloom.providers.ark import Ark
 from sceneloom.providers.wire import Patience
 from sceneloom.testing.fake_provider import FakeProvider, HandClock
@@ -408,6 +409,22 @@ async def test_a_task_that_repeats_our_reference_counts_though_our_clock_was_set
             JOB.model_copy(update={"intended_at": START + timedelta(minutes=minutes)})
         )
         assert type(found) is seen
+
+
+@pytest.mark.parametrize("said", [{"resolution": "4k"}, {"duration": 6}, {"ratio": "1:1"}, {"seed": -1}])
+async def test_a_task_that_repeats_our_reference_is_ours_whatever_else_it_says(said: dict[str, Any]) -> None:
+    item = {"id": "cgt-1", "safety_identifier": orders.safety_identifier(JOB), **said}
+    ark = an_ark(mocked(lambda _: httpx.Response(200, json={"items": [item]})))
+    assert await ark.candidates(JOB) == Adopted("cgt-1", certain=True)
+
+
+@pytest.mark.parametrize(
+    "said", [{"duration": "5s"}, {"duration": 5.0}, {"resolution": "1080P"}, {"safety_identifier": ""}]
+)
+async def test_a_task_that_says_the_same_otherwise_may_be_ours(said: dict[str, Any]) -> None:
+    item = {"id": "cgt-1", "duration": 5, "resolution": "1080p", "ratio": "9:16", "seed": 7, **said}
+    ark = an_ark(mocked(lambda _: httpx.Response(200, json={"items": [item]})))
+    assert await ark.candidates(JOB) == Adopted("cgt-1", certain=False)
 
 
 async def test_a_task_with_an_odd_age_or_none_is_judged_without_error() -> None:

@@ -36,6 +36,8 @@ EMULATIONS = (
     own_machines.AUTOMATIC1111,
     own_machines.COMFYUI,
     replicate.EMULATION,
+    replicate.BY_VERSION,
+    replicate.BY_BARE_VERSION,
     runway.EMULATION,
     speech.AZURE,
     speech.ELEVENLABS,

@@ -336,7 +336,11 @@ async def test_a_request_whose_input_is_not_kept_may_be_ours() -> None:
 
 async def test_every_page_of_the_list_is_read() -> None:
     seen: list[httpx.Request] = []
-    first = {"items": [{"request_id": "r-0", "json_input": {}}], "has_more": True, "next_cursor": "c2"}
+    first = {
+        "items": [{"request_id": "r-0", "json_input": {"prompt": "a hen"}}],
+        "has_more": True,
+        "next_cursor": "c2",
+    }
     second = {"items": [{"request_id": "r-1"}], "has_more": False, "next_cursor": None}
     fal = answering(httpx.Response(200, json=first), httpx.Response(200, json=second), seen=seen)
     assert await fal.candidates(JOB) == Adopted(f"{APP}/requests/r-1", certain=False)

@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from models.job import Job
+from models.ports import Absent, Adopted
 from models.work import ImageRequest
 from sceneloom.providers.hosted_pictures import FalPictures, ReplicatePictures
 from tests.providers.paid import a_clip_job
@@ -61,3 +62,38 @@ async def test_fal_is_asked_for_a_megapixel_in_the_shape_of_the_film(model: str)
         "num_images": 1,
         "seed": 7,
     }
+
+
+SIZE = {"width": 768, "height": 1344}
+ASKED = {"prompt": "a fox", "image_size": SIZE, "aspect_ratio": "9:16", "num_images": 1, "seed": 7}
+
+
+@pytest.mark.parametrize(
+    ("kept", "is_ours"),
+    [
+        (ASKED, True),
+        ({"prompt": "a fox", "seed": 7}, True),
+        ({"prompt": "a fox"}, True),
+        (ASKED | {"image_size": SIZE | {"unit": "px"}, "steps": 28}, True),
+        (ASKED | {"image_size": "portrait_16_9"}, True),
+        (ASKED | {"image_size": [768, 1344], "seed": "7"}, True),
+        ({}, True),
+        (ASKED | {"prompt": "a hen"}, False),
+        (ASKED | {"seed": 8}, False),
+        (ASKED | {"image_size": {"width": 1344, "height": 768}}, False),
+        (ASKED | {"aspect_ratio": "16:9"}, False),
+    ],
+)
+async def test_a_picture_is_found_at_fal_though_its_model_keeps_only_some_of_the_order(
+    kept: dict[str, Any], *, is_ours: bool
+) -> None:
+    page = {"items": [{"request_id": "r1", "json_input": kept}], "has_more": False}
+    to = connection(
+        "fal",
+        lambda _: httpx.Response(200, json=page),
+        model="acme/flux",
+        key=SecretStr("k-1"),
+        list_url="https://list.example",
+    )
+    found = await FalPictures.reached_by(to).candidates(a_picture_job("acme/flux"))
+    assert found == (Adopted("acme/flux/requests/r1", certain=False) if is_ours else Absent())

@@ -18,6 +18,7 @@ from sceneloom.providers.connection import Connection
 from sceneloom.providers.services import services
 from tests.fakes import START, MovedClock
 from tests.providers.paid import PNG, Shelf, a_clip_job, mocked
+from tests.providers.wires.replicate import VERSION
 
 FRAME = "https://pictures.example/fox.png"
 OURS = base64.b64encode(PNG).decode()
@@ -271,6 +272,41 @@ async def test_our_own_webhook_in_a_prediction_is_certain() -> None:
     assert await replicate.candidates(a_job("acme/clips")) == Adopted("b", certain=True)
 
 
+@pytest.mark.parametrize(
+    "said", [{"model": "acme/renamed"}, {"input": {"prompt": "cut"}}, {"created_at": "2025-12-31T22:00:00Z"}]
+)
+async def test_our_own_webhook_is_certain_whatever_else_the_prediction_says(said: dict[str, Any]) -> None:
+    page = {"results": [prediction("a"), prediction("b", webhook=HOOK, **said)], "next": None}
+    replicate = an_adapter("replicate", answering(page), callback=lambda _: HOOK)
+    assert await replicate.candidates(a_job("acme/clips")) == Adopted("b", certain=True)
+
+
+OTHER_VERSION = VERSION[::-1]
+
+
+@pytest.mark.parametrize(
+    ("model", "shown", "is_ours"),
+    [
+        (f"acme/clips:{VERSION}", {"version": VERSION}, True),
+        (f"acme/clips:{VERSION}", {}, True),
+        (f"acme/clips:{VERSION}", {"version": "hidden"}, True),
+        (f"acme/clips:{VERSION}", {"version": OTHER_VERSION}, False),
+        (f"acme/clips:{VERSION}", {"version": VERSION, "model": "acme/other"}, False),
+        (VERSION, {"version": VERSION, "model": "acme/whatever"}, True),
+        (VERSION, {"model": "acme/whatever"}, True),
+        (VERSION, {"version": OTHER_VERSION}, False),
+        ("Acme/Clips", {"version": OTHER_VERSION}, True),
+        ("acme/clips", {"model": None}, True),
+    ],
+)
+async def test_a_prediction_of_a_version_shows_it_beside_its_model(
+    model: str, shown: dict[str, Any], *, is_ours: bool
+) -> None:
+    replicate = an_adapter("replicate", answering({"results": [prediction("a", **shown)], "next": None}))
+    found = await replicate.candidates(a_job(model))
+    assert found == (Adopted("a", certain=False) if is_ours else Absent())
+
+
 async def test_the_list_of_predictions_is_read_to_its_end() -> None:
     following = "https://api.replicate.com/v1/predictions?cursor=c2"
     cursors: list[str | None] = []
@@ -320,6 +356,14 @@ async def test_a_task_of_minimax_that_differs_is_not_ours(other: dict[str, Any])
     task = {"task_id": "a", "model": "m", "resolution": "768P", "duration": 5, "ratio": "9:16"}
     page = {"items": [{**task, "created_at": START.timestamp() + 5, **other}]}
     assert await an_adapter("minimax", answering(page)).candidates(a_job()) == Absent()
+
+
+@pytest.mark.parametrize(
+    "said", [{"resolution": "768p"}, {"duration": "5"}, {"ratio": ""}, {"duration": [5]}]
+)
+async def test_a_task_of_minimax_that_says_the_same_otherwise_may_be_ours(said: dict[str, Any]) -> None:
+    page = {"items": [{"task_id": "a", "model": "m", "resolution": "768P", "duration": 5, **said}]}
+    assert await an_adapter("minimax", answering(page)).candidates(a_job()) == Adopted("a", certain=False)
 
 
 async def test_a_list_of_minimax_without_an_end_says_nothing() -> None:

@@ -92,6 +92,7 @@ class Bench:
         repeatable: bool,
         polls: Sequence[float] = POLL_SCHEDULE,
         confirm_seconds: float = 86_400,
+        kind: JobKind | None = None,
     ) -> None:
         self.clock, self.outbox, self.maker = MovedClock(), Outbox(), maker
         self.durable_calls = 0
@@ -101,7 +102,7 @@ class Bench:
         self.asked_the_broker: list[bool] = []
         self.confirmed: Callable[[], bool] = lambda: True
         self.taken: set[str] = set()
-        kind = JobKind.CLIP if isinstance(maker, Tasks) else JobKind.IMAGE
+        kind = kind or (JobKind.CLIP if isinstance(maker, Tasks) else JobKind.IMAGE)
         supplier = Supplier(
             kind=kind,
             offer=Offer(provider="house", model="m1"),
@@ -553,6 +554,28 @@ async def test_a_poll_that_fails_says_nothing_about_the_task() -> None:
     bench.clock.advance(10)
     await bench.run()
     assert bench.told() == [JobSucceeded]
+
+
+@pytest.mark.parametrize("kind", [JobKind.CLIP, JobKind.IMAGE])
+async def test_what_a_task_has_made_is_fetched_with_two_more_polls_before_it_is_missing(
+    kind: JobKind,
+) -> None:
+    bench = Bench(Tasks(), repeatable=False, kind=kind)
+    unusable = ProviderFailure(ErrorCode.OUTPUT_MISSING, "no picture and no clip")
+    bench.maker.answers = [TaskReport(done=True), unusable] * 3
+    made = an_image() if kind is JobKind.IMAGE else a_clip()
+    bench.runner.take(accepted().model_copy(update={"request": made.request}))
+
+    for wait in (5, 10):
+        bench.clock.advance(wait)
+        await bench.run()
+        assert bench.told() == []
+    bench.clock.advance(15)
+    await bench.run()
+
+    assert bench.maker.calls == ["poll", "collect"] * 3
+    (event,) = bench.outbox.of(JobFailed)
+    assert event.error_code is ErrorCode.OUTPUT_MISSING
 
 
 async def test_a_task_that_the_provider_calls_failed_is_over() -> None:

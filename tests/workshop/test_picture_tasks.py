@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from structlog.testing import capture_logs
 
+from models.commands import Want
 from models.errors import ErrorCode, ProviderFailure
 from models.job import Job
 from models.ports import Absent, AssetStore, Reconciled, TaskReport
@@ -101,6 +102,25 @@ async def test_the_users_own_picture_is_fetched_and_never_ordered() -> None:
     assert not workshop.needs_intent(job)
     assert (await workshop.make(job, progress=lambda _: None)).media_type == "image/png"
     assert host.calls == []
+
+
+async def test_only_a_picture_that_is_ordered_is_offered_as_a_task() -> None:
+    workshop, _, _ = a_workshop()
+    own = a_picture(picture_url="https://pictures.example/own.png").request
+    assert workshop.offer_for(Want(request=own)) == Offer(provider="host", model="m")
+    ordered = workshop.offer_for(Want(request=a_picture().request))
+    assert ordered == Offer(provider="host", model="m", cost_usd=0.1, as_task=True)
+
+
+async def test_a_row_of_an_older_release_that_calls_an_own_picture_a_task_is_the_same_job() -> None:
+    workshop, _, _ = a_workshop()
+    now = a_picture(picture_url="https://pictures.example/own.png")
+    written = now.model_dump(mode="json")
+    before = Job.model_validate(written | {"offer": written["offer"] | {"as_task": True}})
+    assert before.offer.as_task
+    assert before.fingerprint == now.fingerprint
+    assert not workshop.is_task(before)
+    assert not workshop.needs_intent(before)
 
 
 async def test_a_picture_in_another_shape_is_kept_and_told() -> None:

@@ -95,6 +95,8 @@ class TaskEmulation:
     service: Service
     kind: JobKind = JobKind.CLIP
     model: str
+    ordered_as: str = ""
+    """How an order names the model, where not as the settings do."""
     resolution: str = ""
     submit: str
     poll: str

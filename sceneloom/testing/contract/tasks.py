@@ -37,7 +37,8 @@ async def it_orders_polls_and_finds_the_output(emulation: TaskEmulation) -> None
         expect(len(stage.orders) == 1, "one order is one request", len(stage.orders))
         sent = stage.orders[0]
         expect("a fox in the snow" in str(sent.body), "the prompt goes along", sent.body)
-        named = emulation.model in str(sent.body) or emulation.model.strip("/") in sent.path
+        model = emulation.ordered_as or emulation.model.strip("/")
+        named = model in str(sent.body) or model in sent.path
         expect(named, "the model goes along", sent.path, sent.body)
         report = await adapter.poll(task_id)
         expect(report.done and report.error_code is None, "a task that succeeded is done", report)

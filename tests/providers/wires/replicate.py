@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 from sceneloom.providers.services import services
@@ -26,12 +27,18 @@ def failed(message: str) -> dict[str, Any]:
     return {"id": "x", "status": "failed", "error": message}
 
 
+VERSION = "7762fd07cf82c948538e41f63f77d685e02b063e37e496e96eefd46c929f9bdc"
+
+
 def item(taken: Accepted) -> dict[str, Any]:
+    """Tell of a prediction as the list does: the model without its version, which stands beside it."""
+    version = taken.order.body.get("version")
     return {
         "id": taken.task_id,
         "status": "processing",
         "created_at": taken.created.isoformat().replace("+00:00", "Z"),
-        "model": "/".join(taken.order.path.split("/")[2:4]),
+        "model": "acme/clips" if version else "/".join(taken.order.path.split("/")[2:4]),
+        "version": version or "hidden",
         "input": taken.order.body["input"],
     }
 
@@ -65,3 +72,5 @@ EMULATION = TaskEmulation(
     search=Search("/predictions", listing("results", item, next=None)),
     take_back=TakeBack("POST", "/predictions/{id}/cancel", "starting"),
 )
+BY_VERSION = replace(EMULATION, model=f"acme/clips:{VERSION}", ordered_as=VERSION, submit="/predictions")
+BY_BARE_VERSION = replace(EMULATION, model=VERSION, submit="/predictions")
