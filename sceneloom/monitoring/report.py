@@ -90,6 +90,8 @@ class Report(Value):
 
     group: GroupReport
     work: WorkCounts | None
+    unseen: tuple[str, ...] = ()
+    """Topics that are there and not looked at, as no worker with these settings reads them."""
 
     @property
     def is_abandoned(self) -> bool:
