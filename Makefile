@@ -28,7 +28,7 @@ story: $(READY)  ## A provider fails, a worker is killed, a retry: every picture
 	@$(BIN)/sceneloom story
 
 test: $(READY)  ## Run all tests, on a real Kafka where one can be had; PYTEST="-n 0" in one process
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 MAX_USD ?= 0.25
 live: $(READY)  ## Buy one asset of each kind: make live PROVIDER=name MAX_USD=0.25

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from grafana_foundation_sdk.builders import dashboard, prometheus, stat, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.common import VisibilityMode
 from grafana_foundation_sdk.models.dashboard import DataSourceRef
 
 FOLDER: Final = Path(__file__).parent / "grafana" / "dashboards"
@@ -233,7 +234,9 @@ WORKERS: Final[Mapping[str, Sequence[Panel]]] = {
 
 def _built(panel: Panel, number: int, width: int) -> stat.Panel | timeseries.Panel:
     builder = (
-        stat.Panel() if panel.is_now else timeseries.Panel().min(0).fill_opacity(10).show_points("never")
+        stat.Panel()
+        if panel.is_now
+        else timeseries.Panel().min(0).fill_opacity(10).show_points(VisibilityMode.NEVER)
     )
     builder = builder.id(number).title(panel.title).description(panel.about).unit(panel.unit)
     builder = builder.datasource(_PROMETHEUS).span(width).height(4 if panel.is_now else 8)

@@ -36,7 +36,7 @@ class Seat(StrEnum):
     """What the broker says of our membership in the group."""
 
     HELD = "held"
-    """Our partitions are ours; for as long as a session lasts nobody else gets them."""
+    """Our partitions are ours; within a session nobody gets them but another process of our very name."""
     DEALING = "dealing"
     """They are ours until we join anew, which we are about to be told to do."""
     LOST = "lost"
@@ -66,14 +66,31 @@ async def seat_of(consumer: AIOKafkaConsumer) -> Seat:
     return _SEATS.get(for_code(answer.error_code), Seat.UNKNOWN)
 
 
+class NameTaken(Exception):
+    """A member with a name was put out of its group, and would join again, beside or instead of another."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the broker knows {name} no more: it was cut off for longer than its session, or another "
+            "process has the same name"
+        )
+
+
 def error_of(consumer: AIOKafkaConsumer) -> BaseException | None:
-    """Return what ended the part of *consumer* in its group, which aiokafka only logs; None if nothing."""
-    task: asyncio.Task[None] | None = getattr(consumer._coordinator, "_coordination_task", None)  # noqa: SLF001 -- as above
-    return task.exception() if task is not None and task.done() and not task.cancelled() else None
+    """Return what ended the part of *consumer* in its group; None if nothing.
+
+    aiokafka keeps what the broker refuses for whoever asks, which Faust never does; all else it only logs.
+    """
+    coordinator = consumer._coordinator  # noqa: SLF001 -- as above
+    task: asyncio.Task[None] | None = getattr(coordinator, "_coordination_task", None)
+    failed = task.exception() if task is not None and task.done() and not task.cancelled() else None
+    return failed or getattr(coordinator, "_pending_exception", None)
 
 
 class SafeConsumerThread(driver.AIOKafkaConsumerThread):
     """Talks to the broker for a `SafeConsumer`, in a thread and a loop of its own."""
+
+    _member_id = ""
 
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
@@ -107,7 +124,15 @@ class SafeConsumerThread(driver.AIOKafkaConsumerThread):
     @property
     def membership_error(self) -> BaseException | None:
         """What ended our part in the group, None while there is nothing."""
-        return None if self._consumer is None else error_of(self._consumer)
+        consumer = self._consumer
+        return None if consumer is None else error_of(consumer) or self._put_out(consumer)
+
+    def _put_out(self, consumer: AIOKafkaConsumer) -> NameTaken | None:
+        coordinator = consumer._coordinator  # noqa: SLF001 -- no public method tells who we are
+        name = getattr(coordinator, "_group_instance_id", None)
+        before, now = self._member_id, coordinator.member_id
+        self._member_id = before or now
+        return NameTaken(name) if name and now != self._member_id else None
 
     async def seat(self) -> Seat:
         """Ask the broker whether our partitions still are ours."""

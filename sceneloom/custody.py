@@ -81,7 +81,10 @@ class Custody(Service):
         """Tell whether this worker holds the partition of *key* right now, with its tables recovered.
 
         The key is a project's id or a user's: all keyed topics have their partitions on the same workers.
+        A worker that stops begins nothing, and so holds nothing.
         """
+        if self._app.should_stop:
+            return False
         return self._is_settled and partition_of(key, self._partitions) in self._active()
 
     @property

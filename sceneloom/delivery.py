@@ -219,7 +219,7 @@ class Delivery:
     async def ensure_membership(self) -> None:
         """End a worker that takes no part in the group any more, and would wait for partitions for ever."""
         consumer = self._transport.consumer
-        error = None if consumer is None else consumer.membership_error
+        error = None if consumer is None or self._app.should_stop else consumer.membership_error
         if error is not None and not self._broken:
             await self.fail(f"its part in the consumer group has ended: {error}", error)
 
@@ -230,7 +230,7 @@ class Delivery:
     async def _seat(self) -> Seat:
         consumer, asked_at = self._transport.consumer, time.monotonic()
         seat = Seat.UNKNOWN if consumer is None else await consumer.seat()
-        if seat in {Seat.HELD, Seat.DEALING}:
+        if seat is Seat.HELD:
             self._confirmed_at = asked_at
         return seat
 
@@ -240,15 +240,25 @@ class Delivery:
         A worker that was cut off beyond its session, and whose network is back, would handle messages beside
         its successor until its next heartbeat, and write rows that count. Ends it; raises `DeliveryFailed`.
         """
-        valid = float(self._app.conf.broker_session_timeout) / 2
-        while self._confirmed_at is None or time.monotonic() - self._confirmed_at > valid:
+        session = float(self._app.conf.broker_session_timeout)
+        since = time.monotonic()
+        while self._confirmed_at is None or time.monotonic() - self._confirmed_at > session / 2:
             seat = await self._seat()
             if seat is Seat.LOST:
                 await self.fail("the broker has given our partitions away, after we were cut off from it")
+            elif seat is Seat.UNKNOWN:
+                await self._wait_for_the_broker(since)
             if self._broken:
                 raise DeliveryFailed(self.failure)
-            if seat is Seat.UNKNOWN:
-                await asyncio.sleep(UNCONFIRMED_SECONDS)
+            if seat is Seat.DEALING:
+                return  # for this message: the next one may come after we were put out
+
+    async def _wait_for_the_broker(self, since: float) -> None:
+        silent = time.monotonic() - since
+        if self._app.should_stop or silent > self.ack_timeout:
+            await self.fail(f"the broker did not say for {silent:.0f} s whether our partitions are ours")
+        else:
+            await asyncio.sleep(UNCONFIRMED_SECONDS)
 
     async def standing(self) -> Mapping[TP, Standing] | None:
         """Return how the broker sees the partitions that have uncommitted messages.

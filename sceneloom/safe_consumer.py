@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
 import faust
@@ -136,21 +136,24 @@ class SafeConsumer(driver.Consumer):
         The floor below which acks are ignored is set anew even after a refused commit.
         """
         self._gate.clear()
-        async with self._answered("where to go on after a rebalance"), self._batch:
+        async with self._answered("where to go on after a rebalance", between_batches=True):
             await self._go_back()
 
     @asynccontextmanager
-    async def _answered(self, question: str) -> AsyncIterator[None]:
+    async def _answered(self, question: str, *, between_batches: bool = False) -> AsyncIterator[None]:
         """End the worker where the broker does not answer *question* in time.
 
         Faust asks for `broker_request_timeout` seconds, and then goes on without an answer: with a table that
         was not read, or from anywhere.
         """
+        late = "what was fetched before a rebalance is still being handed out"
         try:
             async with asyncio.timeout(self.app.conf.broker_request_timeout * _OF_FAUST_S_PATIENCE):
-                yield
+                async with self._batch if between_batches else nullcontext():
+                    late = f"the broker did not say in time {question}"
+                    yield
         except TimeoutError:
-            await self._end(f"the broker did not say in time {question}")
+            await self._end(late)
 
     async def _end(self, reason: str) -> NoReturn:
         await self._acknowledgements.fail(reason)
@@ -181,7 +184,7 @@ class SafeConsumer(driver.Consumer):
         A fetch that began before the rebalance would go on at the new offsets, and its records are thrown
         away: the recovery would wait for them for ever.
         """
-        async with self._answered("where the changelogs are read on"), self._batch:
+        async with self._answered("where the changelogs are read on", between_batches=True):
             await super().seek_wait(partitions)
 
     def resume_flow(self) -> None:

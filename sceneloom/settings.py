@@ -65,7 +65,9 @@ class Settings(BrokerSettings):
         default=False, description="The broker is the embedded one, which wants one message a batch."
     )
     instance: str = Field(
-        default="", description="A fixed name of this worker, for restarts without a rebalance."
+        default="",
+        pattern=r"^[A-Za-z0-9._-]{0,64}$",
+        description="A fixed name of this worker, for restarts without a rebalance.",
     )
     commit_seconds: float = Field(default=1.0, gt=0, le=60, description="Seconds between offset commits.")
     ack_seconds: float = Field(

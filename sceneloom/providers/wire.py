@@ -21,10 +21,16 @@ from sceneloom.providers.redaction import redacted
 from sceneloom.providers.verdicts import Answer, Verdicts, retry_after
 
 MAY_BUY: Final[ContextVar[Callable[[], Awaitable[bool]]]] = ContextVar("MAY_BUY")
-"""Asked right before a paid request leaves, after all it had to wait for: may whoever orders it still?"""
+"""Asked before a paid request leaves, and again once there is a connection: may whoever orders it still?
+
+The first answer may take long, and nothing is open meanwhile. The second one must come at once.
+"""
 
 _LEAVES: Final = frozenset({"http11.send_request_headers.started", "http2.send_request_headers.started"})
 """What httpcore traces right before the first byte of a request, once there is a connection."""
+
+_AT_ONCE_SECONDS: Final = 2.0
+"""A provider closes a connection on which nothing comes, and then nobody could tell whether anything did."""
 
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 _NOT_SENT: Final = (
@@ -37,13 +43,24 @@ _NOT_SENT: Final = (
 
 
 class NotAllowed(Exception):
-    """The request was not sent: whoever ordered it may not any more."""
+    """The request was not sent: whoever orders it may not any more, or was not told in time that they may."""
 
 
-async def _require_allowed(step: str = "", _: object = None) -> None:
-    """Raise `NotAllowed` where `MAY_BUY` says no; of the steps of a request only where it leaves."""
-    if (not step or step in _LEAVES) and not await MAY_BUY.get(_always)():
+async def _require_allowed() -> None:
+    """Raise `NotAllowed` where `MAY_BUY` says no."""
+    if not await MAY_BUY.get(_always)():
         raise NotAllowed
+
+
+async def _require_allowed_at_once(step: str, _: object) -> None:
+    """Raise `NotAllowed` where a request is about to leave, and `MAY_BUY` says no, or nothing for long."""
+    if step not in _LEAVES:
+        return
+    try:
+        async with asyncio.timeout(_AT_ONCE_SECONDS):
+            await _require_allowed()
+    except TimeoutError:
+        raise NotAllowed from None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,12 +134,12 @@ class Wire:
         *body* goes as JSON, as a multipart *form*, where a file is a tuple of name, content and media type,
         or as the bytes that it is.
         Raises `ProviderFailure` where surely nothing was accepted, `OutcomeUnknown` where nobody can tell,
-        and `NotAllowed`, having sent nothing, where `MAY_BUY` says no.
+        and `NotAllowed`, having sent nothing, where `MAY_BUY` says no or does not answer in time.
         """
         more = {**headers, **({"X-Client-Request-Id": reference} if reference else {})}
         request = self._request("POST", path, params=params, more=more, **_encoded(body, form=form))
         await _require_allowed()
-        request.extensions = {**request.extensions, "trace": _require_allowed}
+        request.extensions = {**request.extensions, "trace": _require_allowed_at_once}
         try:
             answer = await self._exchange(request)
         except _NOT_SENT as error:

@@ -182,9 +182,7 @@ class Buying:
         self._paying.add(job.job_id)
         MAY_BUY.set(lambda: self._may_buy(job))
         try:
-            await self._guarded(
-                job, self._submit(job) if self._workshop.is_task(job) else self._make(job, known)
-            )
+            await self._sent(job, known)
         except (NotAllowed, AssetStoreUnavailable) as unsent:
             # Still announced, not made: should the partition come back untouched, it can be made after all.
             self._called.pop(job.job_id, None)
@@ -195,6 +193,22 @@ class Buying:
         finally:
             self._paying.discard(job.job_id)
         return True
+
+    async def _sent(self, job: Job, known: tuple[Output, Source] | None) -> None:
+        """Make the call, and tell its outcome. Raises `NotAllowed` once the job is not ours any more.
+
+        While it is, a call that was not allowed to leave has only waited too long for its word.
+        """
+        while True:
+            try:
+                await self._guarded(
+                    job, self._submit(job) if self._workshop.is_task(job) else self._make(job, known)
+                )
+            except NotAllowed:
+                if not self._owns(job.project_id):
+                    raise
+            else:
+                return
 
     async def _may_buy(self, job: Job) -> bool:
         """Return yes once the broker confirms that the job is ours, no where we know that it is not.

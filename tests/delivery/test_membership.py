@@ -95,7 +95,32 @@ async def test_it_finishes_what_it_has_while_partitions_are_dealt_anew(clock: Cl
     async with consuming(rig) as messages:
         await messages.come(0)
         await messages.come(1)
-    assert (messages.handled, rig.thread.asked) == (2, 1)
+    assert (messages.handled, rig.thread.asked) == (2, 2), "and asks again: it may be put out meanwhile"
+
+
+async def test_it_ends_where_the_broker_says_nothing_for_as_long_as_a_message_may_take(clock: Clock) -> None:
+    rig = Rig(ack_timeout=5.0)
+
+    class Silent(list[Seat]):
+        def pop(self, _: Any = 0) -> Seat:
+            clock.now += 1.0
+            return Seat.UNKNOWN
+
+    rig.thread.seats = Silent([Seat.UNKNOWN])
+    async with consuming(rig) as messages:
+        await messages.come(0)
+    assert messages.handled == 0
+    assert rig.delivery.failure == "the broker did not say for 6 s whether our partitions are ours"
+
+
+async def test_a_worker_that_stops_does_not_wait_for_a_broker_that_is_away(clock: Clock) -> None:
+    rig = Rig()
+    rig.thread.seats = [Seat.UNKNOWN] * 3
+    rig.app._stopped.set()
+    async with consuming(rig) as messages:
+        await messages.come(0)
+    assert (messages.handled, rig.thread.asked) == (0, 1)
+    assert rig.delivery.failure
 
 
 async def test_it_ends_and_handles_nothing_where_its_seat_is_lost(clock: Clock) -> None:
@@ -128,3 +153,11 @@ async def test_a_worker_whose_part_in_the_group_has_ended_ends_and_says_why() ->
     await rig.delivery.ensure_membership()
     assert rig.app.crashed
     assert rig.delivery.failure == "its part in the consumer group has ended: no assignment of ours"
+
+
+async def test_a_worker_that_stops_has_left_its_group_and_nothing_is_wrong() -> None:
+    rig = Rig()
+    rig.thread.membership_error = RuntimeError("left")
+    rig.app._stopped.set()
+    await rig.delivery.ensure_membership()
+    assert rig.delivery.failure is None

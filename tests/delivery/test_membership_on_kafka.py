@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import GroupAuthorizationFailedError
 from aiokafka.protocol.group import LeaveGroupRequest
 
 from sceneloom.consumer_thread import Seat, error_of, seat_of
@@ -70,19 +71,24 @@ async def test_without_an_answer_nothing_is_known(member: AIOKafkaConsumer) -> N
     assert await seat_of(member) is Seat.UNKNOWN
 
 
-async def test_what_ends_the_coordination_is_known_which_the_client_only_logs(
-    member: AIOKafkaConsumer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "error",
+    [AssertionError("dealt to somebody else"), GroupAuthorizationFailedError("dealt to somebody else")],
+    ids=["a bug, which the client only logs", "a refusal, which it keeps for whoever asks"],
+)
+async def test_what_ends_the_part_of_a_member_in_its_group_is_known(
+    member: AIOKafkaConsumer, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     assert error_of(member) is None
 
     async def broken(*_: object) -> None:
-        raise AssertionError("dealt to somebody else")
+        raise error
 
     monkeypatch.setattr(member._coordinator, "_do_rejoin_group", broken)
     member._coordinator.request_rejoin()
-    while (error := error_of(member)) is None:  # noqa: ASYNC110 -- the client does not tell
+    while (found := error_of(member)) is None:  # noqa: ASYNC110 -- the client does not tell
         await asyncio.sleep(0.05)
-    assert "dealt to somebody else" in str(error)
+    assert "dealt to somebody else" in str(found)
 
 
 async def test_a_member_that_leaves_in_good_order_has_no_error(member: AIOKafkaConsumer) -> None:

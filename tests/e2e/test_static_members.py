@@ -98,3 +98,17 @@ async def test_the_peer_of_a_dead_worker_goes_on_from_its_warm_copy(
     assert "held=4" in takeovers(stage, 1)[-1]
     assert len(provider.ledger.accepted()) == len(projects)
     assert {each.receipt.spent_usd for each in done.values()} == {0.15}
+
+
+async def test_of_two_workers_with_one_name_the_first_ends_and_says_why(
+    stage: Stage, provider: FakeProvider, tmp_path: Path
+) -> None:
+    settings = worker_settings(provider, tmp_path, 1, session=10)
+    first = stage.start_worker(**settings)
+    await shared_evenly(stage, 1)
+
+    stage.start_worker(**settings | {"SCENELOOM_DATA_FOLDER": str(tmp_path / "tables-2")})
+
+    assert await ended(first) != 0
+    assert "another process has the same name" in stage.log(0)
+    stage.workers.remove(first)

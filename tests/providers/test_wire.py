@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gzip
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from models.errors import ErrorCode, OutcomeUnknown, ProviderFailure
+from sceneloom.providers import wire as wire_module
 from sceneloom.providers.redaction import redacted
 from sceneloom.providers.verdicts import Answer, Complaint, Sign, Verdicts, retry_after
 from sceneloom.providers.wire import MAY_BUY, NotAllowed, Patience, Wire
@@ -280,15 +282,31 @@ async def test_a_connection_is_not_kept_for_the_next_purchase() -> None:
     assert connections == 2
 
 
-async def test_who_may_buy_no_more_once_there_is_a_connection_sends_nothing() -> None:
+async def always() -> bool:
+    return True
+
+
+async def no() -> bool:
+    return False
+
+
+async def nothing() -> bool:
+    return await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("second", [no, nothing])
+async def test_who_is_not_told_at_once_to_buy_once_there_is_a_connection_sends_nothing(
+    second: Callable[[], Awaitable[bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire_module, "_AT_ONCE_SECONDS", 0.05)
     arrived = bytearray()
-    answers = [True, False]
+    answers = [always, second]
 
     async def listen(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         arrived.extend(await reader.read())
 
     async def may_buy() -> bool:
-        return answers.pop(0)
+        return await answers.pop(0)()
 
     MAY_BUY.set(may_buy)
     async with raw_server(listen) as url, direct_client() as client:

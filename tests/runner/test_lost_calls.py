@@ -121,14 +121,29 @@ async def test_a_call_whose_partition_went_away_while_the_broker_was_asked_may_n
 
 async def test_a_call_that_was_withheld_is_made_when_its_partition_comes_back_untouched() -> None:
     bench = Bench(Tasks(), repeatable=False)
-    bench.maker.answers = [NotAllowed("/tasks"), "task-1"]
+
+    async def gone() -> str:
+        bench.owned = False
+        raise NotAllowed("/tasks")
+
+    bench.maker.answers = [gone, "task-1"]
     written = await bench.announce(a_clip())
     bench.runner.take(written)
     await bench.run()
     assert bench.told() == [SubmitIntended]
 
+    bench.owned = True
     bench.runner.release()  # it went away, and nobody else has had it
     bench.runner.take(written)
+    await bench.run()
+
+    assert bench.told() == [SubmitIntended, JobSubmitted]
+
+
+async def test_a_call_whose_word_came_too_late_to_leave_is_made_once_the_broker_answers_again() -> None:
+    bench = Bench(Tasks(), repeatable=False)
+    bench.maker.answers = [NotAllowed("/tasks"), NotAllowed("/tasks"), "task-1"]
+    bench.runner.take(await bench.announce(a_clip()))
     await bench.run()
 
     assert bench.told() == [SubmitIntended, JobSubmitted]
