@@ -136,13 +136,18 @@ async def list_topics(settings: Settings) -> list[TopicState]:
         return await _describe(admin, settings)
 
 
-async def partition_counts(settings: Settings, topics: Sequence[str]) -> dict[str, int]:
-    """Return how many partitions each of *topics* has. Raises `BrokerUnreachable` and `TopicsMissing`."""
+async def partition_counts(
+    settings: Settings, topics: Sequence[str], *, if_there: Sequence[str] = ()
+) -> dict[str, int]:
+    """Return how many partitions each of *topics* has, and each of *if_there* that exists.
+
+    Raises `BrokerUnreachable` and `TopicsMissing`.
+    """
     async with administration(settings) as admin:
         found = await _metadata(admin)
     if missing := [topic for topic in topics if topic not in found]:
         raise TopicsMissing(missing, settings.bootstrap)
-    return {topic: len(found[topic]["partitions"]) for topic in topics}
+    return {topic: len(found[topic]["partitions"]) for topic in (*topics, *if_there) if topic in found}
 
 
 @contextlib.asynccontextmanager

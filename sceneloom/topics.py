@@ -68,6 +68,9 @@ JOBS_TABLE: Final = "jobs"
 CREDITS_TABLE: Final = "credits"
 ERRANDS_TABLE: Final = "errands"
 
+TABLES: Final = (PROJECTS_TABLE, JOBS_TABLE, CREDITS_TABLE, ERRANDS_TABLE)
+"""All that there are; which of them workers have depends on who keeps the credits."""
+
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _LARGEST_MESSAGE: Final = 4 * 1024 * 1024
 _HEADERS: Final = 64 * 1024

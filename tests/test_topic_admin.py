@@ -87,6 +87,13 @@ async def test_topics_that_are_missing_are_named_and_not_created(settings: Setti
         await partition_counts(settings, [f"{settings.topic_prefix}x"])
 
 
+@pytest.mark.kafka
+async def test_topics_that_need_not_be_there_are_counted_where_they_are(settings: Settings) -> None:
+    await ensure_topics(settings)
+    there, missing = topic_name(settings, PROJECT_STATES), f"{settings.topic_prefix}x"
+    assert await partition_counts(settings, (), if_there=[missing, there]) == {there: settings.partitions}
+
+
 async def test_where_nobody_listens_the_error_says_what_to_do() -> None:
     (port,) = free_ports(1)
     with pytest.raises(BrokerUnreachable) as refused:

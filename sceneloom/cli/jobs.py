@@ -8,7 +8,14 @@ import typer
 from models.lifecycle import JobStatus
 from sceneloom.cli import console, options
 from sceneloom.cli.ages import OlderThan, age_words
-from sceneloom.cli.listing import Limit, deadlines_of, none_like_that, note_rest, warn_of_unreadable
+from sceneloom.cli.listing import (
+    Limit,
+    deadlines_of,
+    none_like_that,
+    note_rest,
+    warn_of_guesses,
+    warn_of_unreadable,
+)
 from sceneloom.cli.outcomes import Stop, no_such_project
 
 if TYPE_CHECKING:
@@ -93,6 +100,7 @@ def jobs(
     now = SystemClock().now()
     found = chosen(latest.values, wanted, now, deadline)
     warn_of_unreadable(latest.unreadable, "job")
+    warn_of_guesses(settings, found)
     shown = found[:limit]
     if as_json:
         console.say_json([_described(each) for each in shown])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 from sceneloom.cli import console
 from sceneloom.monitoring.report import GroupReport, PartitionReport, Report
 from sceneloom.monitoring.verdicts import WINDOW, Verdict
+from sceneloom.monitoring.watch import SWITCHED_OFF
 from sceneloom.monitoring.work import WorkCounts
 
 if TYPE_CHECKING:
@@ -159,6 +160,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield "work     is being read"
     else:
         yield from _work_lines(report.work)
+    if report.unseen:
+        yield f"unseen   {', '.join(report.unseen)}: {SWITCHED_OFF}"
     yield from (f"do       {advice}" for advice in report.advice)
 
 

@@ -12,8 +12,10 @@ from sceneloom.cli.ages import OlderThan, age_words
 from sceneloom.cli.outcomes import Outcome, Stop, no_such_project
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from models.snapshot import ProjectSnapshot
-    from sceneloom.operations.jobs import Deadline
+    from sceneloom.operations.jobs import Deadline, JobLine
     from sceneloom.settings import Settings
 
 Limit = Annotated[
@@ -48,8 +50,8 @@ def projects(
     The age counts from when a worker took the request up, `changed` from the last change. With --json it is
     one list of snapshots, as `status --json` shows them. A PROJECT that nobody has heard of is exit code 1.
 
-    A project is stuck when one of its jobs is (see `sceneloom jobs --help`), or when it has had no open job
-    for two minutes though it is not done.
+    A project is stuck when one of its jobs is (see `sceneloom jobs --help`), or when it is not done, has no
+    open job, and neither it nor a job of it has changed for two minutes.
 
     \b
     Examples:
@@ -64,13 +66,14 @@ def projects(
 
     settings = load_settings(broker=broker, topic_prefix=topic_prefix)
     wanted = ProjectFilter(project_id=project, states=state or (), user_id=user, older_than=older_than)
+    is_stuck = _stuck_by(settings) if stuck else None
     latest = asyncio.run(read_projects(settings))
     if project is not None and project not in {each.project_id for each in latest.values}:
         raise no_such_project(project)
     now = SystemClock().now()
     found = chosen(latest.values, wanted, now)
-    if stuck:
-        found = _stuck(settings, found, now)
+    if is_stuck:
+        found = [each for each in found if is_stuck(each)]
     warn_of_unreadable(latest.unreadable, "project")
     shown = found[:limit]
     if as_json:
@@ -92,13 +95,28 @@ def deadlines_of(settings: "Settings") -> "Deadline":
         raise Stop(str(error), Outcome.INVALID) from error
 
 
-def _stuck(settings: "Settings", found: "list[ProjectSnapshot]", now: datetime) -> "list[ProjectSnapshot]":
+def _stuck_by(settings: "Settings") -> "Callable[[ProjectSnapshot], bool]":
+    from sceneloom.clock import SystemClock
     from sceneloom.operations.jobs import line, read_jobs
-    from sceneloom.operations.projects import stuck
+    from sceneloom.operations.projects import stuck_by
 
     deadline = deadlines_of(settings)
-    jobs = asyncio.run(read_jobs(settings)).values
-    return stuck(found, [line(job, now, deadline) for job in jobs], now)
+    now = SystemClock().now()
+    jobs = asyncio.run(read_jobs(settings))
+    warn_of_unreadable(jobs.unreadable, "job")
+    warn_of_guesses(settings, [line(job, now, deadline) for job in jobs.values])
+    return stuck_by(jobs, now, deadline)
+
+
+def warn_of_guesses(settings: "Settings", lines: "Iterable[JobLine]") -> None:
+    """Tell of jobs that seem stuck by a deadline which is not known here."""
+    from sceneloom.operations.jobs import not_set_here
+
+    if providers := not_set_here(settings, [each.job for each in lines if each.stuck]):
+        console.warn(
+            f"not set here: {', '.join(providers)}; the workers may give such a job more time than it seems: "
+            "set the providers as they have them"
+        )
 
 
 def _show_projects(shown: "list[ProjectSnapshot]", now: datetime) -> None:

@@ -15,7 +15,7 @@ from models.ports import Clock
 from sceneloom.monitoring.report import GroupReport, PartitionReport, Report
 from sceneloom.monitoring.serving import Page, Pages, Serving, health_page, metrics_page
 from sceneloom.monitoring.verdicts import Verdict
-from sceneloom.monitoring.watch import Blindness, Watch
+from sceneloom.monitoring.watch import SWITCHED_OFF, Blindness, Watch
 from sceneloom.monitoring.work import WorkCounts
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerUnreachable
@@ -61,6 +61,8 @@ class Monitor(Collector):
             return
         if self._trouble:
             _log.info("monitor.sees", group=seen.group.group, verdict=seen.group.verdict)
+        if seen.unseen and (self._report is None or seen.unseen != self._report.unseen):
+            _log.warning("monitor.unseen", topics=", ".join(seen.unseen), reason=SWITCHED_OFF)
         self._report, self._trouble, self._looked_at = seen, "", time.monotonic()
 
     def _lose(self, trouble: str) -> None:

@@ -146,6 +146,10 @@ class GroupProbe:
         observed = await self._looked_into(observed, at_once=not members)
         return Look(state, members, observed, sum(ends[each] - begins[each] for each in others))
 
+    def known(self, topics: Sequence[str]) -> tuple[str, ...]:
+        """Return those of *topics* that there were at the last look."""
+        return tuple(topic for topic in topics if self._client.cluster.partitions_for_topic(topic))
+
     def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         known = {topic: self._client.cluster.partitions_for_topic(topic) for topic in topics}
         if missing := [topic for topic, partitions in known.items() if not partitions]:

@@ -90,6 +90,8 @@ class Report(Value):
 
     group: GroupReport
     work: WorkCounts | None
+    unseen: tuple[str, ...] = ()
+    """Topics that are there and not looked at, as no worker with these settings reads them."""
 
     @property
     def is_abandoned(self) -> bool:
@@ -121,15 +123,13 @@ class Histories:
         for each, observation in look.partitions.items():
             self._histories[each].add(observation)
         partitions = tuple(self._partitions(look))
-        waiting = sum(each.waiting for each in partitions)
-        verdict = worst(self._histories.values())
         return GroupReport(
             group=self._group,
             at=max(observation.at for observation in look.partitions.values()),
             state=look.state,
-            verdict=unattended(verdict) if waiting and not look.members else verdict,
+            verdict=worst(self._histories.values(), attended=bool(look.members)),
             lag=sum(each.lag or 0 for each in partitions),
-            waiting=waiting,
+            waiting=sum(each.waiting for each in partitions),
             lag_seconds=max(each.lag_seconds or 0.0 for each in partitions),
             members=tuple(_member(member, look) for member in look.members),
             partitions=partitions,

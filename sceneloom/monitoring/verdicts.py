@@ -172,21 +172,26 @@ def _of_lag(seen: Sequence[Observation], window: Sequence[Observation]) -> Verdi
 
 
 def unattended(verdict: Verdict) -> Verdict:
-    """Return *verdict* where something waits in a group without members: what is worse stays."""
+    """Return the *verdict* on a partition where something waits without a member: what is worse stays."""
     return max(verdict, Verdict.NO_MEMBERS, key=lambda each: each.rank)
 
 
-def worst(histories: Iterable[History]) -> Verdict:
-    """Return the verdict on a group: that of its worst partition.
+def worst(histories: Iterable[History], *, attended: bool) -> Verdict:
+    """Return the verdict on a group: that of its worst partition; *attended* says whether it has members.
 
-    A partition without a commit counts only where something waits in it.
+    A partition without a commit counts only where something waits in it, and for the lack of members where
+    there are none: nobody is there who could commit.
     """
     verdicts = (
-        each.verdict
+        each.verdict if attended or each.latest.waiting == 0 else _of_unattended_group(each.verdict)
         for each in histories
         if each.verdict is not Verdict.NO_COMMITS or each.latest.waiting > 0
     )
     return max(verdicts, key=lambda verdict: verdict.rank, default=Verdict.OK)
+
+
+def _of_unattended_group(verdict: Verdict) -> Verdict:
+    return Verdict.NO_MEMBERS if verdict is Verdict.NO_COMMITS else unattended(verdict)
 
 
 def _fell(numbers: Iterable[int]) -> bool:

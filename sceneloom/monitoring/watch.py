@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from models.ports import Clock
 from sceneloom.monitoring.follower import WorkFollower
@@ -23,12 +23,27 @@ from sceneloom.topics import (
     topic_name,
 )
 
+_READ_WITH_CREDITS: Final = (CREDIT_REQUESTS, CREDIT_RESULTS)
+
+SWITCHED_OFF: Final = "SCENELOOM_CREDITS is off here; set it as the workers have it"
+"""Why a topic of `switched_off` is left alone, and what to do about it."""
+
 
 def inputs(settings: Settings) -> list[str]:
     """Return the topics that the agents read, and so those whose offsets the group commits."""
-    credit_topics = () if settings.credits == "off" else (CREDIT_REQUESTS, CREDIT_RESULTS)
     always = (PROJECT_REQUESTS, SCENE_REQUESTS, JOB_EVENTS, SCENE_RESULTS)
-    return [topic_name(settings, topic) for topic in (*always, *credit_topics)]
+    with_credits = () if switched_off(settings) else _READ_WITH_CREDITS
+    return [topic_name(settings, topic) for topic in (*always, *with_credits)]
+
+
+def switched_off(settings: Settings) -> list[str]:
+    """Return the topics that no agent with these *settings* reads, and agents with others do.
+
+    Whoever asks may have forgotten a setting of the workers: such a topic is ours all the same.
+    """
+    if settings.credits != "off":
+        return []
+    return [topic_name(settings, topic) for topic in _READ_WITH_CREDITS]
 
 
 Blindness = BrokerUnreachable | TopicsMissing | GroupUnreadable
@@ -42,6 +57,7 @@ class Watch:
         group = app_name(settings)
         self._clock = clock
         self._histories = Histories(group)
+        self._switched_off = switched_off(settings)
         self._probe = GroupProbe(
             settings,
             group=group,
@@ -70,7 +86,8 @@ class Watch:
         Raises `BrokerUnreachable`, `TopicsMissing` and `GroupUnreadable`.
         """
         group = self._histories.add(await self._probe.look())
-        return Report(group=group, work=self.work.counts(self._clock.now()))
+        work = self.work.counts(self._clock.now())
+        return Report(group=group, work=work, unseen=self._probe.known(self._switched_off))
 
     async def looks(self, interval: float) -> AsyncIterator[Report | Blindness]:
         """Look every *interval* seconds, for ever, and follow the work meanwhile; outages end nothing."""

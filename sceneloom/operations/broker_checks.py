@@ -20,9 +20,10 @@ from aiokafka.protocol.admin import ApiVersionRequest
 
 from models.ports import Clock
 from sceneloom.kafka_access import ANSWER_SECONDS, advice_for, client_options, connection, reason_of
+from sceneloom.monitoring.watch import SWITCHED_OFF, switched_off
 from sceneloom.operations.examination import Finding, fault, ok, warning
 from sceneloom.settings import Settings
-from sceneloom.topic_admin import administration, list_topics
+from sceneloom.topic_admin import administration, list_topics, partition_counts
 from sceneloom.topics import app_name, topic_name
 
 _PRODUCE: Final = 0
@@ -110,7 +111,11 @@ async def topics(settings: Settings) -> list[Finding]:
     findings += [
         fault(f"{wrong}: {_all_or_some(names, len(states))}", _cure(wrong)) for wrong, names in alike.items()
     ]
-    return findings or [ok(f"all {len(states)} are there, as they should be")]
+    findings = findings or [ok(f"all {len(states)} are there, as they should be")]
+    if unseen := await partition_counts(settings, (), if_there=switched_off(settings)):
+        found = f"{', '.join(unseen)}: there, and no worker with these settings reads them"
+        findings.append(warning(found, f"{SWITCHED_OFF}; else they are left over, and can be deleted"))
+    return findings
 
 
 def _all_or_some(names: Sequence[str], of: int) -> str:

@@ -78,6 +78,14 @@ def deadlines(settings: Settings) -> Deadline:
     return without_store(settings).workshop.deadline
 
 
+def not_set_here(settings: Settings, jobs: Collection[Job]) -> list[str]:
+    """Return the providers of *jobs* that *settings* do not have, so that their deadlines are guesses."""
+    if not jobs:
+        return []
+    workshop = without_store(settings).workshop
+    return sorted({job.offer.provider for job in jobs if job.offer.provider not in workshop.names(job.kind)})
+
+
 def line(job: Job, now: datetime, deadline: Deadline) -> JobLine:
     """Return how *job* looks at *now*.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from aiokafka import ConsumerRecord
@@ -19,6 +20,8 @@ class Latest(Generic[V]):
     """The newest value of each key, and how many keys have a last value that nobody here can read."""
 
     values: tuple[V, ...]
+    written_at: tuple[datetime, ...]
+    """When each of the values was written, in their order."""
     unreadable: int
 
 
@@ -34,7 +37,7 @@ async def newest(records: AsyncIterator[ConsumerRecord], read: Callable[[bytes],
     The last record is not always the newest: a worker that woke too late may have written an old version
     over a new one. A tombstone removes its key.
     """
-    rows: dict[bytes, tuple[int, bytes]] = {}
+    rows: dict[bytes, tuple[int, bytes, int]] = {}
     broken: set[bytes] = set()
     async for record in records:
         key = record.key or b""
@@ -48,12 +51,14 @@ async def newest(records: AsyncIterator[ConsumerRecord], read: Callable[[bytes],
             broken.add(key)
             continue
         if key not in rows or version >= rows[key][0]:
-            rows[key] = version, record.value
-    values = []
+            rows[key] = version, record.value, record.timestamp
+    values, written_at = [], []
     # Only the newest are read as a whole: until it is compacted, a topic holds every version.
-    for key, (_, row) in rows.items():
+    for key, (_, row, timestamp) in rows.items():
         try:
             values.append(read(row))
         except ValidationError:
             broken.add(key)
-    return Latest(tuple(values), len(broken))
+        else:
+            written_at.append(datetime.fromtimestamp(timestamp / 1000, UTC))
+    return Latest(tuple(values), tuple(written_at), len(broken))

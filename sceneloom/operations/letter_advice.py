@@ -5,8 +5,9 @@ from types import MappingProxyType
 from typing import Final
 
 from sceneloom.codec import MAX_BYTES
+from sceneloom.monitoring.watch import SWITCHED_OFF, switched_off
 from sceneloom.operations.letters import Letter
-from sceneloom.operations.rereading import FROM_OUTSIDE, read_by_workers
+from sceneloom.operations.rereading import FROM_OUTSIDE, topic_of_workers
 from sceneloom.settings import Settings
 
 _BY_ERROR: Final[Mapping[str, str]] = MappingProxyType(
@@ -31,12 +32,14 @@ _WORKERS: Final = (
 
 def advice(letter: Letter, settings: Settings) -> str:
     """Return what to do about *letter*."""
-    topic = read_by_workers(letter.topic, settings)
+    topic = topic_of_workers(letter.topic, settings)
     if topic is None:
         return "it cannot be replayed, and no worker of ours wrote it: find out who writes dead letters"
     from_outside = topic in FROM_OUTSIDE
     if letter.omitted is not None:
         return _of_omitted(topic, from_outside=from_outside)
+    if letter.topic in switched_off(settings):
+        return f"{SWITCHED_OFF}, and ask again"
     if letter.error == "Unreadable":
         return _of_unreadable(letter, topic, from_outside=from_outside)
     return _BY_ERROR.get(letter.error, _OTHERS if from_outside else _WORKERS)

@@ -8,7 +8,9 @@ from fnmatch import fnmatchcase
 
 from aiokafka import ConsumerRecord
 
+from models.commands import SubmitProject
 from sceneloom.client import Reader
+from sceneloom.codec import Unreadable
 from sceneloom.dead_letters import (
     ERROR,
     OFFSET,
@@ -21,7 +23,7 @@ from sceneloom.dead_letters import (
     TOPIC,
     Headers,
 )
-from sceneloom.operations.rereading import why_unreadable
+from sceneloom.operations.rereading import reread
 from sceneloom.settings import Settings
 from sceneloom.topics import DEAD_LETTERS
 
@@ -54,6 +56,8 @@ class Letter:
     """The letter that this message was replayed from before it died again."""
     unreadable: str = ""
     """Why workers of this release could not read the message; empty where they could, or nobody looked."""
+    is_submit: bool = False
+    """Whether the message is a request, which makes its project; false where nobody looked."""
 
     @property
     def name(self) -> str:
@@ -91,33 +95,38 @@ def judged(letter: Letter, settings: Settings) -> Letter:
     """Return *letter*, which has its value, with what the workers of this release would say of it."""
     if letter.omitted is not None:
         return letter
-    return replace(letter, unreadable=why_unreadable(letter.topic, letter.key, letter.value, settings))
+    try:
+        message = reread(letter.topic, letter.key, letter.value, settings)
+    except Unreadable as error:
+        return replace(letter, unreadable=str(error))
+    return replace(letter, is_submit=isinstance(message, SubmitProject))
 
 
 async def letters(settings: Settings) -> AsyncGenerator[Letter]:
     """Yield all dead letters, the oldest first of each partition; close it where you stop before the end.
 
-    Raises `BrokerUnreachable` and `TopicsMissing`.
+    None of them is `judged`. Raises `BrokerUnreachable` and `TopicsMissing`.
     """
     async with Reader(settings, DEAD_LETTERS) as reader:
         async for record in reader.history():
-            yield judged(letter_in(record), settings)
+            yield letter_in(record)
 
 
 async def envelopes(settings: Settings) -> list[Letter]:
-    """Return all dead letters without their values, which may be large. Raises as `letters` does."""
-    found = [replace(letter, value=None) async for letter in letters(settings)]
-    return sorted(found, key=lambda each: (each.partition, each.offset))
+    """Return all dead letters, judged, without their values, which may be large. Raises as `letters` does."""
+    found = [replace(judged(letter, settings), value=None) async for letter in letters(settings)]
+    return sorted(found, key=_place)
 
 
 async def find(settings: Settings, name: str) -> Letter:
-    """Return the letter called *name*, with its value. Raises as `letters` does, and `LetterMissing`."""
-    (wanted,) = named(await envelopes(settings), [name])
+    """Return the letter called *name*, judged. Raises as `letters` does, and `LetterMissing`."""
+    others: list[Letter] = []
     async with contextlib.aclosing(letters(settings)) as there:
         async for letter in there:
-            if letter.name == wanted.name:
-                return letter
-    raise LetterMissing(f"dead letter {name} was removed just now")
+            if letter.name == _plain(name):
+                return judged(letter, settings)
+            others.append(replace(letter, value=None))
+    raise _missing(name, sorted(others, key=_place))
 
 
 def named(among: Sequence[Letter], names: Iterable[str]) -> list[Letter]:
@@ -125,12 +134,24 @@ def named(among: Sequence[Letter], names: Iterable[str]) -> list[Letter]:
     known = {letter.name: letter for letter in among}
     found: dict[str, Letter] = {}
     for name in names:
-        plain = name.removeprefix("0:")
-        if plain not in known:
-            there = f"there are {among[0].name} to {among[-1].name}" if among else "there is none"
-            raise LetterMissing(f"there is no dead letter {name}: {there}; `sceneloom dead-letters list`")
-        found[plain] = known[plain]
+        if _plain(name) not in known:
+            raise _missing(name, among)
+        found[_plain(name)] = known[_plain(name)]
     return list(found.values())
+
+
+def _plain(name: str) -> str:
+    """Return *name* as `Letter.name` writes it."""
+    return name.removeprefix("0:")
+
+
+def _place(letter: Letter) -> tuple[int, int]:
+    return letter.partition, letter.offset
+
+
+def _missing(name: str, among: Sequence[Letter]) -> LetterMissing:
+    there = f"there are {among[0].name} to {among[-1].name}" if among else "there is none"
+    return LetterMissing(f"there is no dead letter {name}: {there}; `sceneloom dead-letters list`")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

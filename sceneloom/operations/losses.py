@@ -14,7 +14,7 @@ from sceneloom.kafka_access import ANSWER_SECONDS, client_options
 from sceneloom.operations.rereading import READ_BY_WORKERS
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerUnreachable, partition_counts
-from sceneloom.topics import app_name, topic_name, topic_specs
+from sceneloom.topics import TABLES, app_name, changelog_name, topic_name, topic_specs
 
 
 class WorkersRun(Exception):
@@ -44,10 +44,12 @@ async def accept_losses(settings: Settings) -> list[str]:
 
 
 async def _looked_at(settings: Settings, *, accept: bool) -> list[str]:
-    there = {spec.name for spec in topic_specs(settings)}
-    sources = sorted({topic_name(settings, topic) for topic in READ_BY_WORKERS} & there)
-    changelogs = sorted(name for name in there if name.endswith("-changelog"))
-    counts = await partition_counts(settings, [*sources, *changelogs])
+    wanted = {spec.name for spec in topic_specs(settings)}
+    sources = {topic_name(settings, topic) for topic in READ_BY_WORKERS}
+    changelogs = {changelog_name(settings, table) for table in TABLES}
+    # What the workers have is looked at, also what they have by settings that are not set here.
+    ours = sources | changelogs
+    counts = await partition_counts(settings, sorted(ours & wanted), if_there=sorted(ours - wanted))
     consumer = AIOKafkaConsumer(
         **client_options(settings),
         group_id=app_name(settings),
@@ -64,7 +66,7 @@ async def _looked_at(settings: Settings, *, accept: bool) -> list[str]:
 
 
 def _all(topics: Collection[str], counts: Mapping[str, int]) -> list[TP]:
-    return [TP(topic, n) for topic in topics for n in range(counts[topic])]
+    return [TP(topic, n) for topic in sorted(topics) for n in range(counts.get(topic, 0))]
 
 
 async def _compared(

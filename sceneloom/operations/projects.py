@@ -1,14 +1,15 @@
 """Which projects there are, by their snapshots."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from models.job import Job
 from models.lifecycle import ProjectState
 from models.snapshot import ProjectSnapshot
-from sceneloom.operations.jobs import LAST_LOOK, JobLine
+from sceneloom.operations.jobs import LAST_LOOK, Deadline, JobLine, line
 from sceneloom.operations.latest import Latest, read_latest
 from sceneloom.settings import Settings
 from sceneloom.topics import PROJECT_STATES
@@ -48,19 +49,27 @@ def chosen(
     return sorted(found, key=lambda each: (each.created_at, each.project_id), reverse=True)
 
 
-def stuck(
-    projects: Iterable[ProjectSnapshot], jobs: Iterable[JobLine], now: datetime
-) -> list[ProjectSnapshot]:
-    """Return the projects that nobody gets on with: one of their *jobs* is stuck, or they have none open.
+def stuck_by(jobs: Latest[Job], now: datetime, deadline: Deadline) -> Callable[[ProjectSnapshot], bool]:
+    """Return what tells whether nobody gets on with a project: a job is stuck, or it has long had none open.
 
-    The next job is ordered within milliseconds, so that one which lacks for minutes is not on its way.
+    The next job is ordered within milliseconds, so that one which lacks for minutes is not on its way. A long
+    job may have ended just now, and its project not know it yet: the minutes count from the last change of
+    either. Take *now* before you read *jobs*, and read the projects after them: else what happens in between
+    looks like a job that nobody has.
     """
-    of_project: defaultdict[str, list[JobLine]] = defaultdict(list)
-    for line in jobs:
-        of_project[line.job.project_id].append(line)
+    open_lines: defaultdict[str, list[JobLine]] = defaultdict(list)
+    changed_at: dict[str, datetime] = {}
+    for job, written_at in zip(jobs.values, jobs.written_at, strict=True):
+        changed_at[job.project_id] = max(written_at, changed_at.get(job.project_id, written_at))
+        if not job.finished:
+            open_lines[job.project_id].append(line(job, now, deadline))
 
     def is_stuck(project: ProjectSnapshot) -> bool:
-        lines = [line for line in of_project[project.project_id] if not line.job.finished]
-        return any(line.stuck for line in lines) or (not lines and now - project.updated_at > LAST_LOOK)
+        if project.state not in _AT_WORK:
+            return False
+        if lines := open_lines.get(project.project_id):
+            return any(each.stuck for each in lines)
+        last = max(project.updated_at, changed_at.get(project.project_id, project.updated_at))
+        return now - last > LAST_LOOK
 
-    return [project for project in projects if project.state in _AT_WORK and is_stuck(project)]
+    return is_stuck

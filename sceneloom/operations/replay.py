@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
@@ -16,10 +16,10 @@ from models.errors import UnknownProject
 from sceneloom.client import Reader
 from sceneloom.dead_letters import REPLAYED
 from sceneloom.kafka_access import ANSWER_SECONDS, client_options
-from sceneloom.monitoring.watch import inputs
+from sceneloom.monitoring.watch import SWITCHED_OFF, inputs, switched_off
 from sceneloom.operations.letters import Letter, letters
 from sceneloom.operations.projects import read_projects
-from sceneloom.operations.rereading import read_by_workers
+from sceneloom.operations.rereading import topic_of_workers
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerUnreachable, partition_counts
 from sceneloom.topics import partition_of
@@ -68,11 +68,8 @@ async def planned(
     """
     wanted = sorted({letter.topic for letter in chosen} & set(inputs(settings)))
     counts = await partition_counts(settings, wanted) if wanted else {}
-    done = "it was replayed before; --again sends it once more"
-    plans = [
-        Plan(each, Fate.DONE_BEFORE, why=done) if each.name in before else _plan(each, counts)
-        for each in chosen
-    ]
+    off = switched_off(settings)
+    plans = [_plan(each, counts, off, done=each.name in before) for each in chosen]
     return plans if anyway else await _without_the_vain(settings, plans)
 
 
@@ -81,31 +78,46 @@ async def _without_the_vain(settings: Settings, plans: Sequence[Plan]) -> list[P
     there: set[str] = set()
     if any(letter.error == _UNKNOWN_PROJECT for letter in able):
         there = {project.project_id for project in (await read_projects(settings)).values}
+    made = [letter for letter in able if letter.is_submit]
     judged = []
     for plan in plans:
-        why = _why_in_vain(plan.letter, there) if plan.fate is Fate.SEND else ""
+        why = _why_in_vain(plan.letter, there, made) if plan.fate is Fate.SEND else ""
         judged.append(
             Plan(plan.letter, Fate.IN_VAIN, why=f"{why}; --anyway sends it all the same") if why else plan
         )
     return judged
 
 
-def _why_in_vain(letter: Letter, there: Collection[str]) -> str:
-    """Return why workers of this release would refuse the message again; empty where they may take it."""
+def _why_in_vain(letter: Letter, there: Collection[str], made: Iterable[Letter]) -> str:
+    """Return why workers of this release would refuse the message again; empty where they may take it.
+
+    The projects of *made* come into being in the same replay, which sends them in the order of the letters.
+    """
     if letter.unreadable:
         return f"it would be refused again: {letter.unreadable}"
     project = (letter.key or b"").decode(errors="replace")
-    if letter.error == _UNKNOWN_PROJECT and project not in there:
+    if letter.error == _UNKNOWN_PROJECT and project not in there and not _follows(letter, made):
         return f"it would be refused again: there still is no project {project}"
     if letter.error == _GRANT_CONFLICT:
         return "it would be refused again: a grant id is taken for good"
     return ""
 
 
-def _plan(letter: Letter, counts: Mapping[str, int]) -> Plan:
-    """Say where *letter* goes, of the topics in *counts* with so many partitions."""
+def _follows(letter: Letter, made: Iterable[Letter]) -> bool:
+    return any(
+        each.key == letter.key and each.partition == letter.partition and each.offset < letter.offset
+        for each in made
+    )
+
+
+def _plan(letter: Letter, counts: Mapping[str, int], off: Collection[str], *, done: bool) -> Plan:
+    """Say where *letter* goes, of the topics in *counts* with so many partitions, unless it is *done*."""
     count = counts.get(letter.topic)
-    if count is None:
+    if done:
+        return Plan(letter, Fate.DONE_BEFORE, why="it was replayed before; --again sends it once more")
+    if letter.topic in off:
+        why = f"no worker with these settings reads {letter.topic}: {SWITCHED_OFF}"
+    elif count is None:
         why = f"{letter.topic or 'no topic'} is none that our workers read messages from"
     elif letter.omitted == 0:
         why = "the message had neither key nor value: there is nothing to send"
@@ -125,12 +137,14 @@ async def replayed_before(settings: Settings, chosen: Sequence[Letter]) -> set[s
 
     Reads those topics from the death of the oldest letter on. Raises `BrokerUnreachable`, `TopicsMissing`.
     """
-    topics = sorted({topic for each in chosen if (topic := read_by_workers(each.topic, settings))})
-    if not topics:
+    known = {each.topic: topic for each in chosen if (topic := topic_of_workers(each.topic, settings))}
+    # Also where credits are off here: what was sent from where they are on lies there.
+    there = await partition_counts(settings, (), if_there=sorted(known)) if known else {}
+    if not there:
         return set()
     since = min(letter.died_at for letter in chosen) - _SKEW
     marks: set[str] = set()
-    async with Reader(settings, *topics, since=since) as reader:
+    async with Reader(settings, *(known[name] for name in there), since=since) as reader:
         async for record in reader.history():
             marks |= {value.decode(errors="replace") for name, value in record.headers if name == REPLAYED}
     return marks & {letter.name for letter in chosen}

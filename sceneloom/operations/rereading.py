@@ -5,8 +5,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from sceneloom import intake
-from sceneloom.codec import Unreadable
-from sceneloom.monitoring.watch import inputs
+from sceneloom.monitoring.watch import switched_off
 from sceneloom.settings import Settings
 from sceneloom.topics import (
     CREDIT_REQUESTS,
@@ -38,24 +37,19 @@ FROM_OUTSIDE: Final = frozenset({PROJECT_REQUESTS, CREDIT_REQUESTS})
 """Those where others write, too; to the rest only workers do, and the gateway."""
 
 
-def read_by_workers(name: str, settings: Settings) -> str | None:
-    """Return the topic called *name* without its prefix; None where no worker with *settings* reads it."""
-    read = inputs(settings)
-    return next((each for each in READ_BY_WORKERS if topic_name(settings, each) == name in read), None)
+def topic_of_workers(name: str, settings: Settings) -> str | None:
+    """Return the topic called *name* without its prefix; None where no worker reads it, whatever is set."""
+    return next((each for each in READ_BY_WORKERS if topic_name(settings, each) == name), None)
 
 
-def why_unreadable(name: str, key: bytes | None, value: bytes | None, settings: Settings) -> str:
-    """Return why workers of this release cannot read that message on the topic *name*; empty where they can.
+def reread(name: str, key: bytes | None, value: bytes | None, settings: Settings) -> Any:
+    """Return that message on the topic *name* as workers of this release read it. Raises `Unreadable`.
 
-    Empty as well for a topic that no worker reads.
+    None for a topic that no worker with *settings* reads.
     """
-    topic = read_by_workers(name, settings)
-    if topic is None:
-        return ""
+    topic = topic_of_workers(name, settings)
+    if topic is None or name in switched_off(settings):
+        return None
     kept_here = topic == CREDIT_REQUESTS and settings.credits == "table"
     read = intake.read_for_credits if kept_here else _READERS[topic]
-    try:
-        read(key, value)
-    except Unreadable as error:
-        return str(error)
-    return ""
+    return read(key, value)

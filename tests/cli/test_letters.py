@@ -1,6 +1,6 @@
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -9,10 +9,13 @@ from typer.testing import CliRunner, Result
 
 from sceneloom.cli import app, console
 from sceneloom.cli.outcomes import Outcome
+from sceneloom.client import Reader
+from sceneloom.operations import letters as operations
 from sceneloom.operations import replay
+from sceneloom.operations.letters import Letter
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerUnreachable, ensure_topics
-from sceneloom.topics import JOB_EVENTS, PROJECT_REQUESTS
+from sceneloom.topics import CREDIT_REQUESTS, JOB_EVENTS, PROJECT_REQUESTS
 from tests.cli.conftest import Run
 from tests.kafka_fixtures import TestBroker
 from tests.operations.test_replay import die, sent
@@ -134,6 +137,29 @@ def test_a_letter_is_shown_readable(run: Run, three: Settings) -> None:
     assert "(the value, 5000000 bytes, was left out)" in run("dead-letters", "show", "2").stdout
 
 
+def test_the_topic_is_read_once_and_only_the_letter_that_is_shown_is_judged(
+    run: Run, three: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, judged, reads = operations.judged, [], []
+
+    def judging(letter: Letter, settings: Settings) -> Letter:
+        judged.append(letter.name)
+        return judge(letter, settings)
+
+    class Counted(Reader):
+        async def history(self) -> AsyncIterator[ConsumerRecord]:
+            reads.append(self)
+            async for record in super().history():
+                yield record
+
+    monkeypatch.setattr(operations, "judged", judging)
+    monkeypatch.setattr(operations, "Reader", Counted)
+    assert run("dead-letters", "show", "1").exit_code == Outcome.DONE
+    assert (judged, len(reads)) == (["1"], 1)
+    assert run("dead-letters", "show", "9").exit_code == Outcome.FAILED
+    assert judged == ["1"]
+
+
 def test_a_letter_is_shown_to_scripts_with_its_value(run: Run, three: Settings) -> None:
     text = json.loads(run("dead-letters", "show", "0", "--json").stdout)
     assert (text["value"], text["headers"]) == ('{"a": "\\u00e9"}', [["ce_id", "1"]])
@@ -235,6 +261,24 @@ def test_one_that_is_broken_off_tells_how_far_it_came(
     assert ended.exit_code == outcome
     assert "1 of 3 sent: 0; 1 may have been sent, nobody answered" in ended.stderr
     assert [each["outcome"] for each in json.loads(ended.stdout)] == ["sent", "unknown", "not sent"]
+
+
+def test_a_letter_of_credits_is_known_as_ours_where_credits_are_off(
+    run: Run, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grant = b'{"type": "GrantCredits", "user_id": "ann", "grant_id": "g1", "micros": 5}'
+    asyncio.run(ensure_topics(settings.model_copy(update={"credits": "table"})))
+    asyncio.run(die(settings, CREDIT_REQUESTS, b"ann", grant, reason="an older release read it"))
+    (listed,) = json.loads(run("dead-letters", "list", "--json").stdout)
+    assert "SCENELOOM_CREDITS is off here; set it as the workers have it" in listed["advice"]
+    refused = run("dead-letters", "replay", "--all", "--yes", "--anyway")
+    assert refused.exit_code == Outcome.FAILED
+    assert "SCENELOOM_CREDITS is off here; set it as the workers have it" in refused.stdout
+    monkeypatch.setenv("SCENELOOM_CREDITS", "table")
+    assert run("dead-letters", "replay", "--all", "--yes").exit_code == Outcome.DONE
+    assert [record.key for record in arrived(settings, CREDIT_REQUESTS)] == [b"ann"]
+    monkeypatch.delenv("SCENELOOM_CREDITS")
+    assert json.loads(run("dead-letters", "show", "0", "--json").stdout)["replayed"] is True
 
 
 def test_what_would_die_again_is_not_sent_unless_somebody_insists(run: Run, settings: Settings) -> None:

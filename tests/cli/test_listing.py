@@ -10,6 +10,7 @@ from models.job import Job
 from models.lifecycle import JobStatus, ProjectState, SubmitState
 from sceneloom.cli.outcomes import Outcome
 from sceneloom.clock import SystemClock
+from sceneloom.operations import latest
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import ensure_topics
 from sceneloom.topics import JOBS_TABLE, changelog_name
@@ -17,6 +18,8 @@ from tests.cli.conftest import Run
 from tests.kafka_fixtures import TestBroker
 from tests.models.test_job import a_job
 from tests.stage import a_scene, a_snapshot, settings_for, tell_state, write
+
+JOBS_CHANGELOG = changelog_name(Settings(_env_file=None), JOBS_TABLE)
 
 
 @pytest.fixture
@@ -37,10 +40,9 @@ def tell(settings: Settings, project_id: str, **changes: Any) -> None:
 
 
 def keep(settings: Settings, *jobs: Job, value: bytes | None = b"") -> None:
-    changelog = changelog_name(settings, JOBS_TABLE).removeprefix(settings.topic_prefix)
     for job in jobs:
         row = job.model_dump_json().encode() if value == b"" else value
-        asyncio.run(write(settings, changelog, job.job_id, row))
+        asyncio.run(write(settings, JOBS_CHANGELOG, job.job_id, row))
 
 
 def names(output: str, key: str) -> list[str]:
@@ -246,4 +248,56 @@ def test_stuck_projects_are_those_that_nobody_gets_on_with(run: Run, settings: S
     tell(settings, "begun", **now)
     tell(settings, "done", state=ProjectState.COMPLETED, **long_ago)
     assert set(names(run("projects", "--stuck", "--json").stdout, "project_id")) == {"lost", "forgotten"}
-    assert run("projects", "fine", "--stuck").stderr == "none of the 5 projects is like that\n"
+    assert "none of the 5 projects is like that\n" in run("projects", "fine", "--stuck").stderr
+
+
+@pytest.mark.parametrize("snapshot_too", [True, False])
+def test_a_project_whose_long_job_ends_between_the_looks_is_not_stuck(
+    run: Run, settings: Settings, monkeypatch: pytest.MonkeyPatch, *, snapshot_too: bool
+) -> None:
+    rendering = a_job(project_id="p1", created_at=ago(hours=1), status=JobStatus.RUNNING)
+    keep(settings, rendering)
+    tell(settings, "p1", state=ProjectState.RENDERING, updated_at=ago(hours=1))
+    read, looks = latest.newest, []
+
+    async def newest(*arguments: Any) -> Any:
+        found = await read(*arguments)
+        looks.append(found)
+        if len(looks) == 1:
+            done = rendering.model_copy(update={"status": JobStatus.SUCCEEDED, "version": 9})
+            await write(settings, JOBS_CHANGELOG, done.job_id, done.model_dump_json().encode())
+            if snapshot_too:
+                told = a_snapshot("p1", version=9, state=ProjectState.COMPLETED, updated_at=ago())
+                await tell_state(settings, told)
+        return found
+
+    monkeypatch.setattr(latest, "newest", newest)
+    shown = run("projects", "--stuck", "--json")
+    assert (json.loads(shown.stdout), len(looks)) == ([], 2)
+
+
+def test_a_project_is_not_stuck_while_the_end_of_its_last_job_is_on_the_way(
+    run: Run, settings: Settings
+) -> None:
+    keep(settings, a_job(project_id="p1", created_at=ago(hours=1), status=JobStatus.SUCCEEDED))
+    tell(settings, "p1", state=ProjectState.RENDERING, updated_at=ago(hours=1))
+    assert json.loads(run("projects", "--stuck", "--json").stdout) == []
+
+
+def test_a_row_of_a_job_that_cannot_be_read_is_told_to_whoever_asks_what_is_stuck(
+    run: Run, settings: Settings
+) -> None:
+    keep(settings, a_job(), value=b'{"version": 3}')
+    assert "the last row of 1 job(s) cannot be read here" in run("projects", "--stuck").stderr
+
+
+@pytest.mark.parametrize("command", ["jobs", "projects"])
+def test_whose_deadline_is_a_guess_is_told(run: Run, settings: Settings, command: str) -> None:
+    old = {"created_at": ago(hours=1), "submitted_at": ago(hours=1), "intended_at": ago(hours=1)}
+    known = a_job().offer.model_copy(update={"provider": "motion"})
+    keep(settings, under_way("p1", offer=known, **old))
+    tell(settings, "p1", updated_at=ago(hours=1))
+    assert "not set here" not in run(command, "--stuck").stderr
+    keep(settings, under_way("p2", **old))
+    tell(settings, "p2", updated_at=ago(hours=1))
+    assert "not set here: house; the workers may give" in run(command, "--stuck").stderr

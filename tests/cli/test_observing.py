@@ -129,7 +129,21 @@ def test_requests_that_nobody_ever_read_are_exit_code_1(run: Run, settings: Sett
     shown = run("lag", "--once")
     assert shown.exit_code == Outcome.FAILED
     assert re.search(r"none +1 +1 unread +nobody +NO_COMMITS", shown.stdout)
+    assert re.search(r"group    \S+: NO_MEMBERS", shown.stdout)
     assert "start one with `sceneloom worker`" in shown.stdout
+
+
+def test_topics_whose_lag_is_not_seen_because_credits_are_off_here_are_told(
+    run: Run, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(ensure_topics(settings.model_copy(update={"credits": "table"})))
+    shown = run("lag", "--once")
+    assert "credit-requests" in shown.stdout
+    assert "SCENELOOM_CREDITS is off here; set it as the workers have it" in " ".join(shown.stdout.split())
+    told = json.loads(run("lag", "--once", "--json").stdout)
+    assert told["unseen"] == [f"{settings.topic_prefix}credit-{each}" for each in ("requests", "results")]
+    monkeypatch.setenv("SCENELOOM_CREDITS", "table")
+    assert json.loads(run("lag", "--once", "--json").stdout)["unseen"] == []
 
 
 def test_without_a_broker_or_without_topics_the_exit_code_is_3(

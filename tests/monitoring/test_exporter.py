@@ -6,7 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
-from aiokafka import AIOKafkaConsumer
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from models.events import Receipt
@@ -16,10 +17,14 @@ from sceneloom.brokers.embedded import EmbeddedBroker
 from sceneloom.clock import SystemClock
 from sceneloom.codec import encode
 from sceneloom.monitoring.exporter import Monitor
+from sceneloom.monitoring.group import Look
+from sceneloom.monitoring.report import Histories, Report
 from sceneloom.monitoring.serving import PortTaken, Serving
+from sceneloom.monitoring.verdicts import Observation
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import ensure_topics
 from sceneloom.topics import DEAD_LETTERS, JOBS_TABLE, PROJECT_REQUESTS, app_name, topic_name
+from tests.fakes import START, MovedClock
 from tests.kafka_fixtures import TestBroker
 from tests.monitoring.rows import a_job
 from tests.stage import a_scene, a_snapshot, settings_for, tell_state, write
@@ -190,6 +195,19 @@ async def test_what_is_too_old_is_not_told() -> None:
     monitor._report, monitor._trouble = object(), ""  # type: ignore[assignment]  # never looked into
     await asyncio.sleep(0.05)
     assert [family.samples[0].value for family in monitor.collect()] == [0.0]
+
+
+def test_topics_that_are_not_looked_at_are_told_once() -> None:
+    seen = {TopicPartition("t", 0): Observation(at=START, committed=1, begin=0, end=1)}
+    group = Histories("g").add(Look("Stable", (), seen, 0))
+    report = Report(group=group, work=None, unseen=("credit-requests",))
+    monitor = Monitor(Settings(), interval=1000.0, clock=MovedClock())
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            monitor._take(report)
+    told = [each for each in logs if each["event"] == "monitor.unseen"]
+    assert [each["topics"] for each in told] == ["credit-requests"]
+    assert "SCENELOOM_CREDITS" in told[0]["reason"]
 
 
 def test_a_port_that_is_taken_is_named_with_the_option_that_changes_it() -> None:

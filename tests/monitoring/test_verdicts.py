@@ -110,16 +110,25 @@ def test_the_group_does_as_its_worst_partition_does() -> None:
         observed([(1, 3), (2, 9)]),
         observed([(5, 9), (5, 9)]),
     )
-    assert worst([fine]) is Verdict.OK
-    assert worst([grows, fine]) is Verdict.WARNING
-    assert worst([fine, stalled, grows]) is Verdict.STALLED
+    assert worst([fine], attended=True) is Verdict.OK
+    assert worst([grows, fine], attended=True) is Verdict.WARNING
+    assert worst([fine, stalled, grows], attended=True) is Verdict.STALLED
 
 
 def test_partitions_that_were_never_used_do_not_spoil_the_verdict_of_the_group() -> None:
     fine, unused, unread = observed([(5, 5)]), observed([(None, 0)]), observed([(None, 3)])
-    assert worst([]) is Verdict.OK
-    assert worst([fine, unused]) is Verdict.OK
-    assert worst([fine, unread]) is Verdict.NO_COMMITS
+    for attended in (True, False):
+        assert worst([], attended=attended) is Verdict.OK
+        assert worst([fine, unused], attended=attended) is Verdict.OK
+    assert worst([fine, unread], attended=True) is Verdict.NO_COMMITS
+
+
+def test_a_group_without_members_lacks_them_before_it_lacks_commits() -> None:
+    fine, unread = observed([(5, 5)]), observed([(None, 3)])
+    waiting, stalled = observed([(5, 9)]), observed([(5, 9), (5, 9)])
+    for histories in ([unread], [fine, unread], [waiting, unread]):
+        assert worst(histories, attended=False) is Verdict.NO_MEMBERS
+    assert worst([stalled, unread], attended=False) is Verdict.STALLED
 
 
 def test_trouble_begins_with_a_warning() -> None:

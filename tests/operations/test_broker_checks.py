@@ -13,7 +13,15 @@ from sceneloom.operations.broker_checks import ClockCheck, _group, broker, judge
 from sceneloom.operations.examination import Verdict
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import _create, _wait_for_leaders, administration, ensure_topics
-from sceneloom.topics import JOBS_TABLE, PROJECT_REQUESTS, TopicSpec, app_name, changelog_name, topic_name
+from sceneloom.topics import (
+    CREDIT_REQUESTS,
+    JOBS_TABLE,
+    PROJECT_REQUESTS,
+    TopicSpec,
+    app_name,
+    changelog_name,
+    topic_name,
+)
 from tests.kafka_fixtures import TestBroker
 from tests.stage import settings_for
 
@@ -68,6 +76,17 @@ async def test_each_kind_of_fault_of_topics_is_told_once_with_its_own_cure(setti
     found = {each.found: each.advice for each in both}
     assert len(found) == 2
     assert "SCENELOOM_REPLICATION" in found["replication: found 1, wanted 3: all 9 topics"]
+
+
+@pytest.mark.kafka
+async def test_topics_of_credits_that_are_off_here_are_a_warning(settings: Settings) -> None:
+    with_credits = settings.model_copy(update={"credits": "table"})
+    await ensure_topics(with_credits)
+    fine, unseen = await topics(settings)
+    assert (fine.verdict, unseen.verdict) == (Verdict.OK, Verdict.WARNING)
+    assert topic_name(settings, CREDIT_REQUESTS) in unseen.found
+    assert unseen.advice.startswith("SCENELOOM_CREDITS is off here; set it as the workers have it")
+    assert [each.verdict for each in await topics(with_credits)] == [Verdict.OK]
 
 
 @pytest.mark.kafka

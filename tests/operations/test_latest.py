@@ -11,7 +11,7 @@ from tests.models.test_job import a_job
 
 async def history(*rows: tuple[str, bytes | None]) -> AsyncIterator[Any]:
     for key, value in rows:
-        yield SimpleNamespace(key=key.encode(), value=value)
+        yield SimpleNamespace(key=key.encode(), value=value, timestamp=0)
 
 
 def row(**changes: Any) -> bytes:

@@ -63,5 +63,14 @@ def test_a_grant_is_not_replayed_but_made_under_another_id() -> None:
     assert "--grant-id" in told("credit-requests", "GrantConflict")
 
 
+@pytest.mark.parametrize("topic", ["credit-requests", "credit-results"])
+def test_what_workers_read_by_a_setting_that_is_missing_here_is_not_taken_for_a_strangers(topic: str) -> None:
+    here = SETTINGS.model_copy(update={"credits": "off"})
+    letter = judged(dead(topic), here)
+    assert (
+        advice(letter, here) == "SCENELOOM_CREDITS is off here; set it as the workers have it, and ask again"
+    )
+
+
 def test_what_died_nowhere_of_ours_cannot_be_replayed() -> None:
     assert "it cannot be replayed" in told("project-states")

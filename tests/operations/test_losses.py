@@ -8,7 +8,15 @@ from sceneloom.changelog_notes import Extent, write_note
 from sceneloom.operations.losses import WorkersRun, accept_losses, find_losses
 from sceneloom.settings import Settings
 from sceneloom.topic_admin import ensure_topics
-from sceneloom.topics import JOB_EVENTS, JOBS_TABLE, app_name, changelog_name, topic_name
+from sceneloom.topics import (
+    CREDIT_REQUESTS,
+    CREDITS_TABLE,
+    JOB_EVENTS,
+    JOBS_TABLE,
+    app_name,
+    changelog_name,
+    topic_name,
+)
 from tests.kafka_fixtures import TestBroker
 from tests.stage import settings_for
 
@@ -56,6 +64,29 @@ async def test_a_loss_is_found_and_gone_once_it_is_accepted_and_the_offsets_stay
     assert await accept_losses(settings) == [line]
     assert await find_losses(settings) == []
     assert await committed(settings) == 5
+
+
+@pytest.mark.parametrize("credits_here", ["off", "http"])
+async def test_a_loss_is_found_and_accepted_for_tables_and_topics_that_only_the_workers_have(
+    settings: Settings, credits_here: str
+) -> None:
+    of_workers = settings.model_copy(update={"credits": "table"})
+    await ensure_topics(of_workers)
+    here = settings.model_copy(update={"credits": credits_here})
+    if credits_here == "http":
+        await ensure_topics(here)
+    changelog = changelog_name(settings, CREDITS_TABLE)
+    requests = TopicPartition(topic_name(settings, CREDIT_REQUESTS), 0)
+    noted = {changelog: Extent(0, 6), changelog_name(settings, JOBS_TABLE): Extent(0, 9)}
+    async with group(settings) as consumer:
+        consumer.assign([requests])
+        await consumer.commit({requests: OffsetAndMetadata(2, write_note(noted))})
+
+    found = await accept_losses(here)
+
+    assert len(found) == 2
+    assert f"{changelog}[0] has lost rows" in found[0]
+    assert await find_losses(of_workers) == [], "a worker that reads all commits finds nothing lost either"
 
 
 async def test_a_loss_is_not_accepted_while_a_worker_runs(settings: Settings) -> None:

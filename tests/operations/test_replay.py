@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer, ConsumerRecord
 
+from models.commands import SubmitProject
 from models.errors import ErrorCode
 from models.job_events import PollNow
 from models.results import SceneFailed
@@ -28,6 +29,7 @@ from sceneloom.topics import (
     partition_of,
     topic_name,
 )
+from tests.fakes import a_request
 from tests.kafka_fixtures import TestBroker
 from tests.operations.test_letters import a_letter
 from tests.stage import MOMENT, a_snapshot, settings_for, tell_state
@@ -229,5 +231,39 @@ async def test_a_letter_of_credits_holds_nothing_back_where_credits_are_off(sett
     plans, outcomes = await replay_all(
         settings, list(await replayed_before(settings, await envelopes(settings)))
     )
-    assert "none that our workers read" in plans[0].why
+    assert plans[0].fate is Fate.IMPOSSIBLE
+    assert plans[0].why.endswith("SCENELOOM_CREDITS is off here; set it as the workers have it")
     assert outcomes == {"1": ""}
+
+
+async def test_what_was_replayed_where_credits_are_on_is_known_where_they_are_off(settings: Settings) -> None:
+    with_credits = settings.model_copy(update={"credits": "table"})
+    await ensure_topics(with_credits)
+    await die(settings, CREDIT_REQUESTS, b"ann", b"x")
+    await replay_all(with_credits)
+    assert await replayed_before(settings, await envelopes(settings)) == {"0"}
+
+
+SUBMIT = encode(SubmitProject(project_id="p1", request=a_request(1)))
+
+
+async def test_a_command_is_no_vain_one_where_the_same_replay_sends_the_request_before_it(
+    settings: Settings,
+) -> None:
+    await die(settings, PROJECT_REQUESTS, b"p1", CANCEL, error="UnknownProject", reason="no project p1")
+    await die(settings, PROJECT_REQUESTS, b"p1", SUBMIT, error="RequestRefused", reason="no such provider")
+    await die(settings, PROJECT_REQUESTS, b"p1", CANCEL, error="UnknownProject", reason="no project p1")
+    await die(settings, PROJECT_REQUESTS, b"p2", CANCEL.replace(b"p1", b"p2"), error="UnknownProject")
+    there = await envelopes(settings)
+
+    assert [each.is_submit for each in there] == [False, True, False, False]
+    assert [fate for fate, _ in await fates(settings)] == [
+        Fate.IN_VAIN,  # it is sent before the request
+        Fate.SEND,
+        Fate.SEND,
+        Fate.IN_VAIN,
+    ]
+    alone = await planned(settings, [there[2]], ())
+    assert [plan.fate for plan in alone] == [Fate.IN_VAIN]
+    done = await planned(settings, there[1:3], {"1"})
+    assert [plan.fate for plan in done] == [Fate.DONE_BEFORE, Fate.IN_VAIN], "it was refused again"
