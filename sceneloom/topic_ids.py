@@ -36,8 +36,9 @@ class _Uuid(AbstractType[bytes]):  # type: ignore[misc]  # aiokafka has no types
 
 
 class _Response(Response):  # type: ignore[misc]  # as above
-    API_KEY = 3
-    API_VERSION = 10
+    # As aiokafka's own answers do, which pyright does not look into:
+    API_KEY = 3  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
+    API_VERSION = 10  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
     SCHEMA = Schema(
         ("throttle_time_ms", Int32),
         (
