@@ -20,6 +20,7 @@ from tests.test_deals import KEY, TODAY, settings
     ("name", "kind", "said"),
     [
         ("sora", JobKind.CLIP, "was shut down on 2026-09-24; use ark, runway or google"),
+        ("sora", JobKind.IMAGE, "use automatic1111, comfyui, fal, motion, openai, replicate or stability"),
         ("dall-e-3", JobKind.IMAGE, "was shut down on 2026-05-12; use openai"),
         ("ark", JobKind.IMAGE, "ark makes clip, not image"),
         ("ark", JobKind.CLIP, "ark is not set up: set SCENELOOM_ARK_KEY"),
