@@ -12,6 +12,7 @@ from sceneloom.clock import SystemClock
 from sceneloom.deals import ProviderMisset
 from sceneloom.operations.examination import Finding, aside, fault, ok
 from sceneloom.outside import chosen_providers, without_store
+from sceneloom.providers.services import BadService, services
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
@@ -57,6 +58,10 @@ def set_keys(settings: Settings) -> list[str]:
 
 async def providers(settings: Settings) -> list[Finding]:
     """Look which providers can be chosen, without a call to any: that could cost money."""
+    try:
+        await aside(services)
+    except BadService as error:
+        return [fault(str(error), "mend that package, or uninstall it: no provider can be used beside it")]
     keys = set_keys(settings)
     half_set = {name: finding for name in keys if (finding := await _half_set(settings, name))}
     findings = [*half_set.values(), *await _unknown_choices(settings, half_set)]
