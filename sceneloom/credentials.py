@@ -26,6 +26,9 @@ class State(StrEnum):
     MISSET = "misset"
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
+    """No answer came."""
+    UNEXPECTED = "unexpected"
+    """An answer came that says neither that the key works nor that it does not."""
     UNCHECKED = "unchecked"
 
 
@@ -79,7 +82,7 @@ async def _check(found: list[Deal], assets: AssetStore, client: httpx.AsyncClien
         return Finding(deal.name, State.UNREACHABLE, failure.detail)
     if answer.is_success:
         return Finding(deal.name, State.GOOD, made)
-    state = State.REFUSED if answer.status in {401, 403} else State.UNREACHABLE
+    state = State.REFUSED if answer.status in {401, 403} else State.UNEXPECTED
     return Finding(deal.name, state, wire.failure(answer).detail)
 
 

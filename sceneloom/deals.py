@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from models.faults import either
 from models.spelling import nearest
@@ -110,6 +111,7 @@ def deal_for(name: str, account: Account, kind: Kind, today: date) -> Deal:
     Raises `ProviderMisset` for what is lacking or wrong, `ModelRetired` where only the model is.
     """
     service = service_of(name, account)
+    _require_addresses(name, account)
     model = _model(name, account, kind, service)
     variable = _model_variable(name, account, kind, service)
     known = service.entry.model(model, kind) or Model(name=model, kind=kind)
@@ -135,6 +137,22 @@ def deal_for(name: str, account: Account, kind: Kind, today: date) -> Deal:
         tier=_tier(name, account, service),
         price=_price(name, account, service, known, resolution=resolution, variable=variable),
     )
+
+
+def _require_addresses(name: str, account: Account) -> None:
+    for field in ("url", "list_url"):
+        if (address := getattr(account, field)) and not _is_http(address):
+            # Without the address itself, which may hold a password.
+            text = "write https://HOST[:PORT][/PATH], or http:// where the provider is near"
+            raise ProviderMisset(f"{variable_of(name)}_{field.upper()}: {text}")
+
+
+def _is_http(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in {"https", "http"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def is_set_up(name: str, account: Account) -> bool:

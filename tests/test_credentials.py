@@ -8,6 +8,8 @@ from pydantic import SecretStr
 from sceneloom.accounts import Account
 from sceneloom.assets.store import open_assets
 from sceneloom.credentials import Finding, State, check_accounts
+from sceneloom.deals import ProviderMisset
+from sceneloom.outside import connect
 from sceneloom.settings import Settings
 from sceneloom.testing.fake_provider import TEST_KEY, FakeProvider
 from tests.fakes import MovedClock
@@ -58,7 +60,7 @@ async def test_a_check_tells_what_an_account_cannot_do_any_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "state"), [(401, State.REFUSED), (403, State.REFUSED), (500, State.UNREACHABLE)]
+    ("status", "state"), [(401, State.REFUSED), (403, State.REFUSED), (500, State.UNEXPECTED)]
 )
 async def test_a_key_that_is_refused_is_told_without_the_key(status: int, state: State) -> None:
     said = {"error": {"code": "bad", "message": f"wrong key {KEY}"}}
@@ -104,6 +106,24 @@ async def test_a_provider_that_is_away_is_unreachable() -> None:
 
     (finding,) = await found(away, kling=a_key())
     assert finding.state is State.UNREACHABLE
+
+
+async def test_an_answer_that_says_nothing_of_the_key_is_unexpected_and_its_status_told_once() -> None:
+    (finding,) = await found(lambda _: httpx.Response(405, text="405: Method Not Allowed"), runway=a_key())
+    assert finding == Finding("runway", State.UNEXPECTED, "HTTP 405 Method Not Allowed")
+
+
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "runway.example", "http://", "https://h:x"])
+@pytest.mark.parametrize("field", ["url", "list_url"])
+async def test_an_address_that_is_none_is_misset_by_the_name_of_its_variable(
+    field: str, address: str
+) -> None:
+    (finding,) = await found(lambda _: httpx.Response(200, json={}), runway=a_key(**{field: address}))
+    assert finding.state is State.MISSET
+    assert finding.detail.startswith(f"SCENELOOM_RUNWAY_{field.upper()}: write https://HOST")
+    settings = Settings.model_construct(assets="memory://", accounts={"runway": a_key(**{field: address})})
+    with pytest.raises(ProviderMisset, match=f"SCENELOOM_RUNWAY_{field.upper()}: "):
+        connect(settings)
 
 
 async def test_every_account_is_told_even_where_one_is_set_up_wrongly() -> None:

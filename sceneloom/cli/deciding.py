@@ -1,6 +1,7 @@
 """The commands that decide about a project: retry, approve, cancel."""
 
 import asyncio
+import math
 import uuid
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,6 +64,8 @@ def retry(
 
     if scene is None and (prompt is not None or narration is not None):
         raise Stop("--prompt and --narration go with --scene", Outcome.INVALID)
+    if max_cost is not None and not math.isfinite(max_cost):
+        raise Stop(f"--max-cost is {max_cost}; it must be a finite number", Outcome.INVALID)
     chosen = _chosen(provider or [])
     given = (prompt, narration, max_cost, *chosen)
     changes = Changes(

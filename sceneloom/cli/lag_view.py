@@ -167,7 +167,9 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _group_lines(group: GroupReport) -> Iterator[str]:
     looks = max((each.observations for each in group.partitions), default=0)
-    yield f"group    {group.group}: {group.verdict}, after {looks} of {WINDOW} looks; lag {group.lag}"
+    # Lag counts only what was committed once, and marks of transactions: neither is how many wait.
+    stands = f"lag {group.lag}, waiting {group.waiting}"
+    yield f"group    {group.group}: {group.verdict}, after {looks} of {WINDOW} looks; {stands}"
     if group.members:
         having = ", ".join(f"{each.name} ({each.partitions})" for each in group.members)
         yield f"members  {len(group.members)}, {group.state}: {having}"

@@ -141,7 +141,7 @@ def check(*, as_json: options.AsJson = False) -> None:
     states = {finding.state for finding in findings}
     if State.MISSET in states:
         raise typer.Exit(Outcome.INVALID)
-    if states & {State.REFUSED, State.UNREACHABLE}:
+    if states & {State.REFUSED, State.UNREACHABLE, State.UNEXPECTED}:
         raise typer.Exit(Outcome.FAILED)
 
 

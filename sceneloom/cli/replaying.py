@@ -35,7 +35,7 @@ def replay(
     everything: Annotated[bool, typer.Option("--all", help="All that there are.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Also what was replayed before.")] = False,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Also what would die again.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Also what would die again, or did.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     broker: options.Broker = None,
     topic_prefix: options.Prefix = None,
@@ -47,7 +47,7 @@ def replay(
     `sceneloom-replayed` says which letter it was. The letter stays. Repair first what it died of: a message
     that workers of this release could not read, a command for a project that still is not there, and a grant
     whose id is taken would die again, and are left out with the reason; --anyway sends them all the same, as
-    for workers of a newer release.
+    for workers of a newer release. What has died again after a replay is left out, too, unless you name it.
 
     A letter whose replay is still on its topic (they keep 7 days) is left out; --again sends it all the same.
     Two people who replay at the same moment do not see each other. The exit code is 1 where a letter could
@@ -99,7 +99,8 @@ async def _choose(
     now = SystemClock().now()
     chosen = [each for each in among if wanted.wants(each, now, prefix=settings.topic_prefix)]
     before = set() if again else await replayed_before(settings, chosen)
-    return await planned(settings, chosen, before, anyway=anyway)
+    asked_for = [each.name for each in among] if names else ()
+    return await planned(settings, chosen, before, named=asked_for, anyway=anyway)
 
 
 def _send(settings: "Settings", able: "Sequence[Plan]", sent: dict[str, str]) -> None:

@@ -126,14 +126,14 @@ class History:
 
     @property
     def time_lag(self) -> TimeLag | None:
-        """The age of the oldest message that waits, 0 s where none does; None without a commit."""
+        """The age of the oldest message that waits, 0 s where none does; None without a commit or its age."""
         latest = self.latest
+        if latest.waiting and latest.waiting_since is not None:
+            return TimeLag(max(0.0, (latest.at - latest.waiting_since).total_seconds()))
         if latest.committed is None:
             return None
         if latest.waiting == 0:
             return TimeLag(0.0)
-        if latest.waiting_since is not None:
-            return TimeLag(max(0.0, (latest.at - latest.waiting_since).total_seconds()))
         return _time_lag(self._ends, max(latest.committed, latest.begin), latest.at)
 
 

@@ -40,7 +40,7 @@ class Fate(Enum):
     SEND = "send"
     DONE_BEFORE = "done before"
     IN_VAIN = "in vain"
-    """It would die again."""
+    """It would die again, or did."""
     IMPOSSIBLE = "impossible"
 
 
@@ -59,18 +59,34 @@ Report = Callable[[str, str], None]
 
 
 async def planned(
-    settings: Settings, chosen: Sequence[Letter], before: Collection[str], *, anyway: bool = False
+    settings: Settings,
+    chosen: Sequence[Letter],
+    before: Collection[str],
+    *,
+    named: Collection[str] = (),
+    anyway: bool = False,
 ) -> list[Plan]:
     """Say what to do with each letter; *before* names those that were replayed, and are left out.
 
-    One that would die again is left out as well, unless *anyway*.
+    Unless *anyway*, one that would die again is left out as well, and one that did so after a replay where
+    it is not among those that were asked for by *named*.
     Raises `BrokerUnreachable` and `TopicsMissing`.
     """
     wanted = sorted({letter.topic for letter in chosen} & set(inputs(settings)))
     counts = await partition_counts(settings, wanted) if wanted else {}
     off = switched_off(settings)
     plans = [_plan(each, counts, off, done=each.name in before) for each in chosen]
-    return plans if anyway else await _without_the_vain(settings, plans)
+    if anyway:
+        return plans
+    return await _without_the_vain(settings, [_unless_it_died_again(each, named) for each in plans])
+
+
+def _unless_it_died_again(plan: Plan, named: Collection[str]) -> Plan:
+    letter = plan.letter
+    if plan.fate is not Fate.SEND or letter.replay_of is None or letter.name in named:
+        return plan
+    why = f"it died again after the replay of {letter.replay_of}; name it, or give --anyway, to send it"
+    return Plan(letter, Fate.IN_VAIN, why=why)
 
 
 async def _without_the_vain(settings: Settings, plans: Sequence[Plan]) -> list[Plan]:

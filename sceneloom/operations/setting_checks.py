@@ -13,6 +13,7 @@ from sceneloom.clock import SystemClock
 from sceneloom.deals import ProviderMisset, is_set_up, variable_of
 from sceneloom.operations.examination import Finding, aside, fault, ok, warning
 from sceneloom.outside import chosen_providers, without_store
+from sceneloom.providers.services import BadService, services
 from sceneloom.settings import Settings
 
 _OLDEST_PYTHON: Final = (3, 11)
@@ -66,6 +67,10 @@ class Choice(NamedTuple):
 
 async def providers(settings: Settings) -> list[Finding]:
     """Look which providers can be chosen, without a call to any: that could cost money."""
+    try:
+        await aside(services)
+    except BadService as error:
+        return [fault(str(error), "mend that package, or uninstall it: no provider can be used beside it")]
     misset = await misset_accounts(settings)
     findings = [
         *(_misset(settings.accounts[name], name, told) for name, told in misset.items()),

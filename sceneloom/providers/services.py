@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from models.work import JobKind
@@ -126,7 +126,7 @@ _LOCAL: Final = {"whisper": (why_absent, why_unusable)}
 
 @functools.cache
 def services() -> Mapping[str, Service]:
-    """Return all services by name. Raises `BadService` where a package offers something else."""
+    """Return all services by name. Raises `BadService` where a package offers something else, or nothing."""
     own = {
         name: Service(entries()[name], adapters, *_LOCAL.get(name, ()))
         for name, adapters in _ADAPTERS.items()
@@ -137,11 +137,26 @@ def services() -> Mapping[str, Service]:
 def _others(own: Mapping[str, Service]) -> Mapping[str, Service]:
     found: dict[str, Service] = {}
     for point in entry_points(group=GROUP):
-        service = point.load()
-        if not isinstance(service, Service):
-            raise BadService(f"the entry point {point.value} of {GROUP} is no Service")
+        service = _loaded(point)
         name = service.entry.name
         if name in own or name in found:
-            raise BadService(f"the entry point {point.value} of {GROUP} takes the name {name} again")
+            whose = "one of ours" if name in own else "another package's"
+            raise BadService(f"{_named(point)} takes the name {name}, which is {whose}")
         found[name] = service
     return found
+
+
+def _loaded(point: EntryPoint) -> Service:
+    try:
+        service = point.load()
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise BadService(f"{_named(point)} cannot be loaded: {why}") from error
+    if not isinstance(service, Service):
+        raise BadService(f"{_named(point)} is no Service, but of the type {type(service).__name__}")
+    return service
+
+
+def _named(point: EntryPoint) -> str:
+    package = point.dist.name if point.dist else "that nobody names"
+    return f"the entry point {point.name} = {point.value} ({GROUP}) of the package {package}"

@@ -203,6 +203,8 @@ class Wire:
     def _described(self, answer: Answer, hidden: Iterable[str] = ()) -> str:
         names, message = self._verdicts.read(answer)
         said = f"{names}: {message}".strip(": ") or answer.content[:2000].decode(errors="replace")
+        # Many a server's plain page begins with the status itself, as in `405: Method Not Allowed`.
+        said = said.removeprefix(f"{answer.status}: ")
         return self.redacted(f"HTTP {answer.status} {said}", hidden)
 
     def _request(

@@ -140,6 +140,7 @@ def test_a_retry_carries_its_changes(run: Run, settings: Settings) -> None:
     ("words", "said"),
     [
         (["retry", "film", "--prompt", "sea"], "go with --scene"),
+        (["retry", "film", "--max-cost", "inf"], "--max-cost is inf; it must be a finite number"),
         (["retry", "film", "--provider", "ark"], "'ark' is not KIND=NAME"),
         (["retry", "film", "--provider", "video=ark"], "the kinds are image, speech, clip"),
         (["retry", "film", "--provider", "clip="], "'clip=' is not KIND=NAME"),

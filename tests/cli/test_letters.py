@@ -7,9 +7,11 @@ import pytest
 from aiokafka import AIOKafkaProducer, ConsumerRecord
 from typer.testing import CliRunner, Result
 
+from models.commands import SubmitProject
 from sceneloom.cli import app, console
 from sceneloom.cli.outcomes import Outcome
 from sceneloom.client import Reader
+from sceneloom.codec import encode
 from sceneloom.operations import letters as operations
 from sceneloom.operations import replay
 from sceneloom.operations.letters import Letter
@@ -17,6 +19,7 @@ from sceneloom.settings import Settings
 from sceneloom.topic_admin import BrokerUnreachable, ensure_topics
 from sceneloom.topics import CREDIT_REQUESTS, JOB_EVENTS, PROJECT_REQUESTS
 from tests.cli.conftest import Run
+from tests.fakes import a_request
 from tests.kafka_fixtures import TestBroker
 from tests.operations.test_replay import die, sent
 from tests.stage import settings_for
@@ -223,6 +226,18 @@ def test_a_message_that_died_again_names_the_letter_before(run: Run, three: Sett
     run("dead-letters", "replay", "--anyway", "3", "--yes")
     (record,) = arrived(three)
     assert list(record.headers) == [("sceneloom-replayed", b"3")]
+
+
+def test_what_died_again_is_left_out_by_a_filter_and_sent_by_its_number(run: Run, settings: Settings) -> None:
+    request = encode(SubmitProject(project_id="p1", request=a_request(1)))
+    asyncio.run(die(settings, PROJECT_REQUESTS, b"p1", request, error="RequestRefused", replayed="0"))
+    filtered = run("dead-letters", "replay", "--filter", "error=RequestRefused", "--yes")
+    assert filtered.exit_code == Outcome.FAILED
+    assert "0: is not sent: it died again after the replay of 0; name it, or give --anyway" in filtered.stdout
+    assert run("dead-letters", "replay", "--all", "--yes").exit_code == Outcome.FAILED
+    assert arrived(settings) == []
+    assert run("dead-letters", "replay", "0", "--yes").exit_code == Outcome.DONE
+    assert len(arrived(settings)) == 1
 
 
 def test_which_letters_must_be_said(run: Run) -> None:

@@ -71,7 +71,7 @@ async def commit_one_of_three(settings: Settings) -> None:
 def test_a_group_without_lag_is_ok_and_one_without_members_is_told(run: Run, settings: Settings) -> None:
     shown = run("lag", "--interval", 1)
     assert shown.exit_code == Outcome.DONE
-    assert f"group    {app_name(settings)}: OK, after 2 of 10 looks; lag 0" in shown.stdout
+    assert f"group    {app_name(settings)}: OK, after 2 of 10 looks; lag 0, waiting 0\n" in shown.stdout
     assert "members  none: no worker runs" in shown.stdout
     assert "never used" in shown.stdout
     assert "jobs     none" in shown.stdout
@@ -128,8 +128,8 @@ def test_requests_that_nobody_ever_read_are_exit_code_1(run: Run, settings: Sett
     asyncio.run(write(settings, PROJECT_REQUESTS, "film-1", b"{}"))
     shown = run("lag", "--once")
     assert shown.exit_code == Outcome.FAILED
-    assert re.search(r"none +1 +1 unread +nobody +NO_COMMITS", shown.stdout)
-    assert re.search(r"group    \S+: NO_MEMBERS", shown.stdout)
+    assert re.search(r"none +1 +1 unread +\d+ s +nobody +NO_COMMITS", shown.stdout)
+    assert re.search(r"group    \S+: NO_MEMBERS, after 1 of 10 looks; lag 0, waiting 1\n", shown.stdout)
     assert "start one with `sceneloom worker`" in shown.stdout
 
 

@@ -95,6 +95,14 @@ def test_the_time_that_a_message_was_written_is_better_than_any_interpolation() 
     assert history.time_lag == TimeLag(320.0)
 
 
+def test_time_lag_without_a_commit_is_the_age_of_the_oldest_message_where_that_is_known() -> None:
+    history = observed([(None, 7)])
+    history.add(
+        history.latest.model_copy(update={"waiting_since": START - timedelta(minutes=5), "at": START})
+    )
+    assert history.time_lag == TimeLag(300.0)
+
+
 def test_time_lag_is_zero_where_nothing_waits_and_unknown_without_a_commit() -> None:
     assert observed([(7, 7)]).time_lag == TimeLag(0.0)
     assert observed([(None, 7)]).time_lag is None

@@ -225,6 +225,22 @@ async def test_what_workers_would_take_now_is_sent(settings: Settings) -> None:
     assert await fates(settings) == [(Fate.SEND, "")] * 4
 
 
+async def test_what_died_again_after_a_replay_is_sent_only_where_it_is_named_or_one_insists(
+    settings: Settings,
+) -> None:
+    await die(settings, PROJECT_REQUESTS, b"p1", SUBMIT, error="RequestRefused", reason="no such provider")
+    await die(settings, PROJECT_REQUESTS, b"p1", SUBMIT, error="RequestRefused", replayed="0")
+    there = await envelopes(settings)
+
+    again = await planned(settings, there, {"0"})
+    named = await planned(settings, there, {"0"}, named=["1"])
+    anyway = await planned(settings, there, {"0"}, anyway=True)
+
+    assert [plan.fate for plan in again] == [Fate.DONE_BEFORE, Fate.IN_VAIN]
+    assert again[1].why.startswith("it died again after the replay of 0; ")
+    assert [plan.fate for plan in named] == [plan.fate for plan in anyway] == [Fate.DONE_BEFORE, Fate.SEND]
+
+
 async def test_a_letter_of_credits_holds_nothing_back_where_credits_are_off(settings: Settings) -> None:
     await die(settings, CREDIT_REQUESTS, b"ann", b"x")
     await die(settings, PROJECT_REQUESTS, b"p1", b"fine")

@@ -17,6 +17,8 @@ from pydantic import SecretStr
 
 from models.work import JobKind
 from sceneloom.accounts import Account
+from sceneloom.operations.examination import Verdict
+from sceneloom.operations.setting_checks import providers
 from sceneloom.outside import connect
 from sceneloom.providers import services as registry
 from sceneloom.providers.services import BadService, services
@@ -38,7 +40,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     offered: list[Any] = []
 
     class Installed:
-        value = "acme_sceneloom:SERVICE"
+        name, value, dist = "acme", "acme_sceneloom:SERVICE", None
 
         def __init__(self, thing: Any) -> None:
             self.load = lambda: thing
@@ -80,27 +82,77 @@ def test_what_is_no_service_is_refused_by_name(installed: list[Any], thing: Any)
 
 def test_a_name_that_is_taken_is_refused(installed: list[Any]) -> None:
     installed += [NAMES["SERVICE"], NAMES["SERVICE"]]
-    with pytest.raises(BadService, match="takes the name acme again"):
+    with pytest.raises(BadService, match="takes the name acme, which is another package's"):
         services()
+
+
+TAKES_OURS = """
+from sceneloom.providers.services import Service
+from sceneloom.providers.catalogue import entries
+SERVICE = Service(entries()['ark'], {})
+"""
+
+
+def install(folder: Path, points: str) -> None:
+    info = folder / "acme_sceneloom-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-sceneloom\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(points)
+
+
+def ask(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the program where what lies in *folder* is installed."""
+    path = os.pathsep.join([str(Path(__file__).parents[2]), str(folder)])
+    return subprocess.run(
+        [sys.executable, "-m", "sceneloom", *arguments],
+        capture_output=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "SCENELOOM_ACME_KEY": "k-123456"},
+    )
+
+
+@pytest.mark.parametrize("command", [("providers", "list"), ("validate", "film.yaml"), ("worker",)])
+def test_a_package_that_cannot_be_loaded_is_named_in_one_line(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    install(tmp_path, "[sceneloom.providers]\nbrk = nosuch:SERVICE\n")
+    (tmp_path / "film.yaml").write_text("title: A film\nscenes: [{prompt: A lighthouse}]\n")
+    asked = ask(tmp_path, *command)
+    told = asked.stderr.decode().strip().splitlines()
+    assert asked.returncode == 2
+    what = "the entry point brk = nosuch:SERVICE (sceneloom.providers) of the package acme-sceneloom"
+    assert told == [f"error: {what} cannot be loaded: ModuleNotFoundError: No module named 'nosuch'"]
+
+
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        ("raise RuntimeError('no\\nlicence')", "cannot be loaded: RuntimeError: no licence"),
+        ("SERVICE = 'a string'", "is no Service, but of the type str"),
+        (TAKES_OURS, "takes the name ark, which is one of ours"),
+    ],
+)
+async def test_the_doctor_says_that_the_package_must_be_mended_or_uninstalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, told: str
+) -> None:
+    (tmp_path / "acme_broken.py").write_text(module)
+    install(tmp_path, "[sceneloom.providers]\nark = acme_broken:SERVICE\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "acme_broken", raising=False)
+    services.cache_clear()
+    (found,) = await providers(Settings.model_construct(assets="memory://"))
+    assert found.verdict is Verdict.FAULT
+    assert found.found.endswith(f"of the package acme-sceneloom {told}")
+    assert found.advice == "mend that package, or uninstall it: no provider can be used beside it"
 
 
 def test_a_package_that_is_really_installed_is_listed_without_a_change_of_ours(tmp_path: Path) -> None:
     (tmp_path / "acme_sceneloom.py").write_text(ADAPTER)
-    info = tmp_path / "acme_sceneloom-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-sceneloom\nVersion: 1.0\n")
     (toml,) = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     ((group, points),) = tomllib.loads(toml)["project"]["entry-points"].items()
     lines = [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
-    (info / "entry_points.txt").write_text("\n".join(lines))
-
-    path = os.pathsep.join([str(Path(__file__).parents[2]), str(tmp_path)])
-    asked = subprocess.run(
-        [sys.executable, "-m", "sceneloom", "providers", "list", "--json"],
-        capture_output=True,
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path, "SCENELOOM_ACME_KEY": "k-123456"},
-    )
+    install(tmp_path, "\n".join(lines))
+    asked = ask(tmp_path, "providers", "list", "--json")
     (acme,) = [each for each in json.loads(asked.stdout) if each["name"] == "acme"]
     assert (acme["kind"], acme["models"], acme["set_up"]) == ("clip", ["clips-1"], True)
