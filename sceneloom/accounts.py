@@ -1,7 +1,9 @@
 """The provider accounts: each is some variables such as `SCENELOOM_NAME_KEY`."""
 
+import contextlib
+import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
@@ -48,11 +50,12 @@ def account_and_field(name: str, own: Collection[str]) -> tuple[str, str] | None
 
 
 class AccountsSource(PydanticBaseSettingsSource):
-    """Reads the accounts from *variables*: those of the environment, or those of `.env`."""
+    """Reads the accounts from *places*, each the variables of one, such as `.env`; the first place wins."""
 
-    def __init__(self, settings: type[BaseSettings], variables: Mapping[str, str | None]) -> None:
+    def __init__(self, settings: type[BaseSettings], places: Sequence[Mapping[str, str | None]]) -> None:
         super().__init__(settings)
-        self._variables = variables
+        self._places = places
+        self._prefix = str(self.config.get("env_prefix", "")).lower()
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """Return nothing: the accounts are read all at once."""
@@ -60,12 +63,27 @@ class AccountsSource(PydanticBaseSettingsSource):
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Return the accounts that have any variable."""
-        prefix = str(self.config.get("env_prefix", "")).lower()
-        accounts: dict[str, dict[str, str]] = {}
-        for variable, value in self._variables.items():
-            name = variable.lower().removeprefix(prefix)
-            found = account_and_field(name, self.settings_cls.model_fields)
-            if value and found and variable.lower().startswith(prefix):
-                accounts.setdefault(found[0], {})[found[1]] = value
+        """Return the accounts that have any variable; the text of ACCOUNTS where that is not JSON of some."""
+        accounts: dict[str, Any] = {}
+        for variables in reversed(self._places):
+            said = _decoded(variables.get(f"{self._prefix}accounts") or "{}")
+            if not isinstance(said, dict):
+                return {"accounts": said}  # what is wrong with it, the settings say
+            for name, facts in (*said.items(), *self._facts(variables)):
+                there = accounts.get(name)
+                is_more = isinstance(there, dict) and isinstance(facts, dict)
+                accounts[name] = there | facts if is_more else facts
         return {"accounts": accounts} if accounts else {}
+
+    def _facts(self, variables: Mapping[str, str | None]) -> Iterator[tuple[str, dict[str, str]]]:
+        for variable, value in variables.items():
+            name = variable.lower()
+            found = account_and_field(name.removeprefix(self._prefix), self.settings_cls.model_fields)
+            if value and found and name.startswith(self._prefix):
+                yield found[0], {found[1]: value}
+
+
+def _decoded(text: str) -> Any:
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    return text

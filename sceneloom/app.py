@@ -33,7 +33,7 @@ from sceneloom.logs import configure_logging
 from sceneloom.monitoring.serving import require_free
 from sceneloom.monitoring.stages import StageTimes
 from sceneloom.monitoring.vitals import Load, Vitals
-from sceneloom.outside import Outside, connect_worker
+from sceneloom.outside import Outside, connect_worker, log_notices
 from sceneloom.publisher import TopicPublisher
 from sceneloom.runner import JobRunner
 from sceneloom.settings import Settings
@@ -364,6 +364,7 @@ def run_worker(settings: Settings, outside: Outside | None = None) -> int:
 def run(app: faust.App, settings: Settings) -> int:
     """Run *app* in this process until it is told to stop; return its exit code."""
     configure_logging(settings)
+    log_notices(settings)
     Path(app.conf.datadir).mkdir(parents=True, exist_ok=True)
     worker = _PromptWorker(
         app, loglevel=settings.log_level, redirect_stdouts=False, override_logging=False, quiet=True

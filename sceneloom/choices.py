@@ -57,7 +57,8 @@ def why_unknown(settings: Settings, name: str, kind: Kind, today: date, *, there
     """Say why no provider called *name* makes *kind* here, where *there* are those that do."""
     account = settings.accounts.get(name)
     if account is None and (past := gone().get(name)) is not None:
-        return past.told
+        makers = [each for each, service in services().items() if kind in service.adapters]
+        return past.told_with([each for each in past.instead if each in makers] or sorted({*there, *makers}))
     if account is None and name not in services():
         return _unheard_of(name, kind, there)
     return why_not(name, account, kind, today) or f"{name} is not chosen for {kind} here"

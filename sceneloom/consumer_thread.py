@@ -101,6 +101,16 @@ class SafeConsumerThread(driver.AIOKafkaConsumerThread):
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001 -- Faust has 1.5 s, and no setting
         return consumer
 
+    async def on_thread_stop(self) -> None:
+        """Close the connection, and end whatever that raises: the worker waits for it for ever.
+
+        aiokafka cancels its fetches, and where the broker has just gone it lets that out as its own end.
+        """
+        try:
+            await super().on_thread_stop()
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- as above
+            self.log.warning("the connection to the broker was not closed in good order: %r", error)
+
     async def commit(self, offsets: Mapping[TP, int], notes: Mapping[TP, str] | None = None) -> bool:
         """Commit *offsets*, each with its note as metadata; False where the group has rebalanced."""
         return await self.call_thread(self._commit_noted, offsets, notes or {})  # type: ignore[no-any-return]

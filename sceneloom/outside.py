@@ -148,10 +148,14 @@ def connect_worker(settings: Settings) -> Outside:
             if name not in known:
                 why = why_unknown(settings, name, kind, today, there=known)
                 raise ProviderMisset(f"SCENELOOM_{kind.upper()}_{role}: {why}")
-    for notice in notices(settings, today):
-        _log.warning(notice.event, provider=notice.provider, told=notice.told)
     traces = from_environment()
     return replace(outside, traces=traces, closers=(*outside.closers, traces.close))
+
+
+def log_notices(settings: Settings) -> None:
+    """Log what works in these settings, and yet should be known."""
+    for notice in notices(settings, SystemClock().now().date()):
+        _log.warning(notice.event, provider=notice.provider, told=notice.told)
 
 
 def credit_ledger(settings: Settings, client: httpx.AsyncClient, clock: Clock) -> CreditLedger | None:

@@ -1,16 +1,17 @@
 """What an operator may set: by environment (`SCENELOOM_*`), `.env` or a flag. Read once, at the edge."""
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
-    DotEnvSettingsSource,
     EnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
@@ -111,7 +112,7 @@ class Settings(BrokerSettings):
     image_fallback: str = Field(default="", description="Who makes pictures where that is away: NAME[,NAME]…")
     speech_fallback: str = Field(default="", description="Who speaks where that is away: NAME[,NAME]…")
     clip_fallback: str = Field(default="", description="Who makes clips where that is away: NAME[,NAME]…")
-    accounts: Mapping[str, Account] = Field(
+    accounts: Annotated[Mapping[str, Account], NoDecode] = Field(
         default={}, description="Accounts at paid providers, as JSON; better SCENELOOM_NAME_KEY and its like."
     )
     credits: Literal["off", "table", "http"] = Field(
@@ -162,6 +163,16 @@ class Settings(BrokerSettings):
         default="text", description="Log lines for people or for machines."
     )
 
+    @field_validator("accounts", mode="before")
+    @classmethod
+    def _is_json(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError as wrong:
+            raise ValueError(f'write JSON, as in {{"runway": {{"key": "…"}}}}: {wrong}') from None
+
     @field_validator("credits_url")
     @classmethod
     def _is_address_of_ledger(cls, value: str, info: ValidationInfo) -> str:
@@ -210,14 +221,11 @@ class Settings(BrokerSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read the accounts too, each variable beside the settings of the same place."""
+        """Read the accounts too, from the same places."""
         del file_secret_settings
-        sources = [init_settings]
-        for place in (env_settings, dotenv_settings):
-            if isinstance(place, EnvSettingsSource | DotEnvSettingsSource):
-                sources.append(AccountsSource(settings_cls, place.env_vars))
-            sources.append(place)
-        return tuple(sources)
+        places = (env_settings, dotenv_settings)
+        variables = [each.env_vars for each in places if isinstance(each, EnvSettingsSource)]
+        return init_settings, AccountsSource(settings_cls, variables), *places
 
     @property
     def asset_location(self) -> str:

@@ -55,10 +55,14 @@ class TopicsMissing(Exception):
     """The broker answers, but our topics are not there."""
 
     def __init__(self, topics: Sequence[str], bootstrap: Sequence[str]) -> None:
-        missing = f"no topic {topics[0]}" if len(topics) == 1 else f"no topics {', '.join(topics)}"
+        missing, them = (
+            (f"is no topic {topics[0]}", "it")
+            if len(topics) == 1
+            else (f"are no topics {', '.join(topics)}", "them")
+        )
         super().__init__(
-            f"there is {missing} at {', '.join(bootstrap)}: "
-            "create them with `sceneloom topics create`, or start a worker, which does it too"
+            f"there {missing} at {', '.join(bootstrap)}: "
+            f"create {them} with `sceneloom topics create`, or start a worker, which does it too"
         )
 
 

@@ -36,6 +36,29 @@ def test_the_environment_beats_the_file_variable_by_variable(
     assert (name, account.key.get_secret_value(), account.model) == ("ark", "new", "m")
 
 
+def test_json_of_the_file_is_beaten_by_json_of_the_environment_and_that_by_variables(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").write_text(
+        'SCENELOOM_ACCOUNTS={"ark": {"key": "a", "model": "a", "voice": "a"}, "fal": {"key": "a"}}\n'
+    )
+    monkeypatch.setenv("SCENELOOM_ACCOUNTS", '{"ark": {"key": "b", "model": "b"}}')
+    monkeypatch.setenv("SCENELOOM_ARK_KEY", "c")
+    accounts = Settings().accounts
+    ark = accounts["ark"]
+    assert (ark.key.get_secret_value(), ark.model, ark.voice) == ("c", "b", "a")
+    assert accounts["fal"].key.get_secret_value() == "a"
+
+
+def test_a_variable_beside_json_that_is_none_does_not_hide_the_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").write_text('SCENELOOM_ACCOUNTS={"ark\n')
+    monkeypatch.setenv("SCENELOOM_FAL_KEY", "k")
+    with pytest.raises(ValidationError, match="write JSON"):
+        Settings()
+
+
 def test_a_variable_that_is_empty_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCENELOOM_ARK_KEY", "")
     assert Settings().accounts == {}

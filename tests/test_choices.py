@@ -10,7 +10,7 @@ from models.work import JobKind
 from sceneloom.accounts import Account
 from sceneloom.choices import notices, why_not, why_unknown
 from sceneloom.deals import ProviderMisset
-from sceneloom.outside import connect_worker
+from sceneloom.outside import connect_worker, log_notices
 from sceneloom.providers.catalogue import Aid
 from tests.fakes import MovedClock
 from tests.test_deals import KEY, TODAY, settings
@@ -20,6 +20,7 @@ from tests.test_deals import KEY, TODAY, settings
     ("name", "kind", "said"),
     [
         ("sora", JobKind.CLIP, "was shut down on 2026-09-24; use ark, runway or google"),
+        ("sora", JobKind.IMAGE, "use automatic1111, comfyui, fal, motion, openai, replicate or stability"),
         ("dall-e-3", JobKind.IMAGE, "was shut down on 2026-05-12; use openai"),
         ("ark", JobKind.IMAGE, "ark makes clip, not image"),
         ("ark", JobKind.CLIP, "ark is not set up: set SCENELOOM_ARK_KEY"),
@@ -99,7 +100,7 @@ def test_a_model_that_retires_within_90_days_is_told(today: date, told: list[str
 def test_a_model_that_the_catalogue_does_not_have_is_told_though_it_has_a_price() -> None:
     account = Account(key=KEY, model="gen4.6", usd_per_second=0.1)
     with capture_logs() as logs:
-        connect_worker(settings(runway=account))
+        log_notices(settings(runway=account))
     (told,) = [log for log in logs if log["event"] == "choices.model_unknown"]
     assert (told["log_level"], told["provider"]) == ("warning", "runway")
     assert "did you mean gen4.5" in told["told"]
@@ -110,7 +111,7 @@ def test_a_start_tells_once_of_a_retired_model_that_nobody_chose(monkeypatch: py
     clock.time = datetime(2027, 1, 6, tzinfo=UTC)
     monkeypatch.setattr("sceneloom.outside.SystemClock", lambda: clock)
     with capture_logs() as logs:
-        connect_worker(settings(openai=Account(key=KEY)))
+        log_notices(settings(openai=Account(key=KEY)))
     (told,) = [log for log in logs if log["event"] == "deals.model_retired"]
     assert (told["log_level"], told["provider"]) == ("warning", "openai")
     assert told["told"].startswith("speech is left out: ")

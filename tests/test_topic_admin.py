@@ -131,3 +131,14 @@ async def test_a_broker_that_does_not_tell_its_policies_is_not_blamed_for_them()
     assert await topic_admin._policies(_Silent(), ["t"]) == {}
     spec = TopicSpec("t", 4, 1, {"cleanup.policy": "compact"})
     assert TopicState(spec, Found(4, 1, None)).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("topics", "said"),
+    [
+        (["a"], "there is no topic a at k:1: create it with "),
+        (["a", "b"], "there are no topics a, b at k:1: create them with "),
+    ],
+)
+def test_topics_that_are_missing_are_told_as_one_or_as_several(topics: list[str], said: str) -> None:
+    assert str(TopicsMissing(topics, ["k:1"])).startswith(said)

@@ -1,9 +1,11 @@
 """Reads the settings for a command, and explains a wrong one by its name."""
 
+import contextlib
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import SecretStr, ValidationError
@@ -11,7 +13,9 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import DotEnvSettingsSource
 
 from sceneloom.accounts import Account, account_and_field
+from sceneloom.broker_settings import BrokerSettings
 from sceneloom.cli.console import warn
+from sceneloom.cli.env_file import env_file_faults
 from sceneloom.cli.outcomes import Outcome, Stop
 from sceneloom.providers.catalogue import entries
 from sceneloom.settings import Settings
@@ -19,6 +23,13 @@ from sceneloom.settings import Settings
 PREFIX: Final = "SCENELOOM_"
 _OTHERS: Final = frozenset({"DEBUG", "KAFKA_JARS", "KAFKA_IMAGE", "TEST_BROKER", "ALLOW_NO_KAFKA", "FUZZ"})
 """What we read from the environment beside the settings."""
+
+_TOGETHER: Final = (
+    frozenset(BrokerSettings.model_fields) - {"broker"},
+    frozenset({"credits", "credits_url", "credits_key"}),
+    frozenset({"webhook_url", "webhook_secret"}),
+)
+"""Settings of which one asks for another."""
 
 _LOGIN: Final = re.compile(r"(?<=//)[^@\s]*@|(?:^|(?<=,))[^/@\s]*@")
 
@@ -28,7 +39,9 @@ def load_settings(**flags: object) -> Settings:
 
     Raises `Stop` with one line for each wrong value.
     """
-    _warn_of_unknown()
+    if faults := env_file_faults():
+        raise Stop("\n".join(faults), Outcome.INVALID)
+    _warn_of_unknown(_variables())
     try:
         return Settings(**_given(flags))  # type: ignore[arg-type]  # checked by the model itself
     except ValidationError as error:
@@ -38,15 +51,27 @@ def load_settings(**flags: object) -> Settings:
 def readable_settings(**flags: object) -> tuple[Settings, list[str]]:
     """Return the settings with the default in place of each wrong value, and a line for each of those.
 
-    Raises `Stop` for a `.env` that cannot be read.
+    Where another setting asks for such a value, all that belong together have their defaults.
+    A `.env` that cannot be read is left out as a whole.
     """
-    _warn_of_unknown()
+    faults = env_file_faults()
+    given = _given(flags) | ({"_env_file": None} if faults else {})
+    _warn_of_unknown(_names(os.environ) if faults else _variables())
     try:
-        return Settings(**_given(flags)), []  # type: ignore[arg-type]  # checked by the model itself
+        return Settings(**given), faults  # type: ignore[arg-type]  # checked by the model itself
     except ValidationError as error:
-        wrong = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
-        defaults = {name: Settings.model_fields[name].get_default() for name in wrong}
-        return Settings(**{**_given(flags), **defaults}), _told(error, flags)
+        faults += _told(error, flags)
+        wrong = frozenset(str(fault["loc"][0]) for fault in error.errors() if fault["loc"])
+    with contextlib.suppress(ValidationError):
+        return Settings(**given | _defaults(wrong)), faults  # type: ignore[arg-type]  # as above
+    involved = wrong.union(*(group for group in _TOGETHER if group & wrong))
+    return Settings(**given | _defaults(involved)), faults  # type: ignore[arg-type]  # as above
+
+
+def _defaults(names: Iterable[str]) -> dict[str, object]:
+    defaults = {name: Settings.model_fields[name].get_default() for name in names}
+    # What is no dict replaces the accounts of the other places, and is not merged with them.
+    return defaults | ({"accounts": MappingProxyType({})} if "accounts" in defaults else {})
 
 
 def _given(flags: Mapping[str, object]) -> dict[str, object]:
@@ -100,11 +125,13 @@ def shown(value: object) -> str:
     return "(hidden)" if isinstance(value, SecretStr) else _LOGIN.sub("(hidden)@", str(value))
 
 
+def _variables() -> frozenset[str]:
+    """Return the names of the variables that are set, in the environment or in `.env`."""
+    return _names(os.environ) | _names(_dotenv())
+
+
 def _dotenv() -> Mapping[str, str | None]:
-    try:
-        return DotEnvSettingsSource(Settings).env_vars
-    except (OSError, UnicodeDecodeError) as error:
-        raise Stop(f".env cannot be read: {error}", Outcome.INVALID) from error
+    return DotEnvSettingsSource(Settings).env_vars
 
 
 def _names(variables: Mapping[str, str | None]) -> frozenset[str]:
@@ -112,26 +139,25 @@ def _names(variables: Mapping[str, str | None]) -> frozenset[str]:
     return frozenset(name.upper() for name, value in variables.items() if value)
 
 
-def _warn_of_unknown() -> None:
+def _warn_of_unknown(said: frozenset[str]) -> None:
     known = {variable(field) for field in Settings.model_fields} | {f"{PREFIX}{name}" for name in _OTHERS}
-    for name in sorted(_names(os.environ) | _names(_dotenv())):
-        if name.startswith(PREFIX) and name not in known and not _is_of_account(name):
+    for name in sorted(said):
+        if name.startswith(PREFIX) and name not in known and not _is_of_account(name, said):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
             advice = f"did you mean {near[0]}?" if near else "`sceneloom config show` lists all there are"
             warn(f"{name} is no setting; {advice}")
 
 
-def _is_of_account(name: str) -> bool:
+def _is_of_account(name: str, said: frozenset[str]) -> bool:
     """Tell whether the variable is of an account: of a known provider, or one that says whose it is."""
     found = account_and_field(name.removeprefix(PREFIX).lower(), Settings.model_fields)
     if found is None:
         return False
-    return found[0] in entries() or found[1] in {"key", "service"} or _has_account(found[0])
-
-
-def _has_account(account: str) -> bool:
-    said = _names(os.environ) | _names(_dotenv())
-    return bool(said & {variable(f"{account}_key"), variable(f"{account}_service")})
+    return (
+        found[0] in entries()
+        or found[1] in {"key", "service"}
+        or bool(said & {variable(f"{found[0]}_key"), variable(f"{found[0]}_service")})
+    )
 
 
 def _written_as(fault: ErrorDetails, flags: Mapping[str, object]) -> str:
@@ -161,11 +187,24 @@ _RULES: Final[Mapping[str, str]] = {
 
 def _written(fault: ErrorDetails) -> str:
     """Write the wrong value itself, unless it is a secret."""
-    field = Settings.model_fields.get(str(fault["loc"][0])) if fault["loc"] else None
-    if field is not None and field.annotation is SecretStr:
+    if _may_be_secret(fault["loc"]):
         return "(hidden)"
     value = _LOGIN.sub("(hidden)@", str(fault["input"]))
     return value if value and value.isprintable() and " " not in value else repr(value)
+
+
+def _may_be_secret(place: tuple[int | str, ...]) -> bool:
+    """Tell whether what stands at *place* of the settings may be a secret, or hold one."""
+    match place:
+        case ("accounts", _, name):
+            field = Account.model_fields.get(str(name))
+            return field is None or field.annotation is SecretStr
+        case ("accounts", *_):
+            return True
+        case (name, *_):
+            return Settings.model_fields[str(name)].annotation is SecretStr
+        case _:
+            return False
 
 
 def _explained(fault: ErrorDetails) -> str:

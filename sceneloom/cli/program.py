@@ -57,6 +57,9 @@ class _Program(TyperGroup):
             # Whoever read our output has seen enough, as `head` does.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(Outcome.DONE) from None
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's word, not the user's
+            raise
         except Exception as error:
             outcome = outcome_of(error)
             if outcome is None:

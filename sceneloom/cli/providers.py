@@ -118,7 +118,8 @@ def _show(entry: "Entry", name: str) -> None:
 def check(*, as_json: options.AsJson = False) -> None:
     """Check every account whose key is set, by a read that costs nothing; exit code 1 where one fails.
 
-    An account that is set up wrongly, as with a model that is not served any more, ends with exit code 2.
+    With exit code 2 ends what no worker starts with: an account that is set up wrongly, as with a model that
+    is not served any more, or the choice of a provider that is not there.
 
     \b
     Examples:
@@ -147,9 +148,19 @@ def check(*, as_json: options.AsJson = False) -> None:
 async def _checked(settings: Any) -> "list[Finding]":
     from sceneloom.assets.store import open_assets
     from sceneloom.clock import SystemClock
-    from sceneloom.credentials import check_accounts
+    from sceneloom.credentials import Finding, State, check_accounts
+    from sceneloom.operations.setting_checks import misset_accounts, misset_choices
     from sceneloom.providers.wire import open_client
 
+    misset = await misset_accounts(settings)
+    choices = await misset_choices(settings, misset)
     async with open_client() as client:
-        found = check_accounts(settings, open_assets("memory://"), client=client, clock=SystemClock())
-        return [finding async for finding in found]
+        checked = check_accounts(settings, open_assets("memory://"), client=client, clock=SystemClock())
+        found = [finding async for finding in checked]
+    return [
+        *(
+            Finding(each.name, State.MISSET, misset[each.name]) if each.name in misset else each
+            for each in found
+        ),
+        *(Finding(choice.provider, State.MISSET, choice.told) for choice in choices),
+    ]

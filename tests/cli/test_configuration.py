@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sceneloom.cli.configuration import load_settings, shown
+from sceneloom.cli.configuration import load_settings, readable_settings, shown
 from sceneloom.cli.outcomes import Outcome, Stop
 from sceneloom.settings import Settings
 from tests.cli.conftest import Run
@@ -100,6 +100,63 @@ def test_a_wrong_flag_is_named_as_a_flag() -> None:
     assert str(refused.value).startswith("--topic-prefix: 'a b' is not made of letters")
 
 
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"BROKER_SECURITY": "SASL_SSL"}, ["BROKER_USER", "BROKER_PASSWORD"]),
+        ({"BROKER_SECURITY": "SASL_PLAINTEXT", "BROKER_USER": "u"}, ["BROKER_PASSWORD"]),
+        ({"BROKER_SECURITY": "SSL", "BROKER_KEY_FILE": __file__}, ["BROKER_CERTIFICATE_FILE"]),
+        ({"BROKER_CA_FILE": __file__}, ["BROKER_CA_FILE"]),
+        ({"CREDITS": "http"}, ["CREDITS_URL"]),
+        ({"CREDITS_URL": "https://u:p@x.example", "CREDITS_KEY": "k"}, ["CREDITS_KEY"]),
+        ({"WEBHOOK_URL": "https://x.example"}, ["WEBHOOK_SECRET"]),
+        ({"CREDITS": "http", "WEBHOOK_URL": "https://x.example"}, ["CREDITS_URL", "WEBHOOK_SECRET"]),
+        ({"ACCOUNTS": '{"x'}, ["ACCOUNTS"]),
+        ({"ACCOUNTS": "[]"}, ["ACCOUNTS"]),
+        ({"RUNWAY_KEY": "k", "RUNWAY_IMAGE_USD": "x"}, ["RUNWAY_IMAGE_USD"]),
+    ],
+)
+def test_what_is_wrong_is_told_and_the_rest_can_be_read(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], told: list[str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"SCENELOOM_{name}", value)
+    settings, faults = readable_settings(broker="kafka://a:1", topic_prefix=None)
+    assert [each.split(":")[0] for each in faults] == [f"SCENELOOM_{name}" for name in told]
+    defaults = Settings.model_construct(broker="kafka://a:1", credits_url=settings.credits_url)
+    assert settings.model_dump() == defaults.model_dump()
+
+
+def test_a_wrong_value_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCENELOOM_CREDITS", "table")
+    monkeypatch.setenv("SCENELOOM_WEBHOOK_SECRET", "short")
+    monkeypatch.setenv("SCENELOOM_RUNWAY_KEY", "k")
+    settings, (fault,) = readable_settings()
+    assert fault.startswith("SCENELOOM_WEBHOOK_SECRET: ")
+    assert (settings.credits, list(settings.accounts)) == ("table", ["runway"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"ark": "s3cret', "SCENELOOM_ACCOUNTS: (hidden) will not do: write JSON, as in "),
+        ('{"ark": "s3cret"}', "SCENELOOM_ACCOUNTS: (hidden): "),
+        ('["s3cret"]', "SCENELOOM_ACCOUNTS: (hidden): "),
+        ('{"ark": {"kee": "s3cret"}}', "SCENELOOM_ARK_KEE: (hidden): "),
+        ('{"ark": {"key": ["s3cret"]}}', "SCENELOOM_ARK_KEY: (hidden): "),
+        ('{"ark": {"image_usd": -1}}', "SCENELOOM_ARK_IMAGE_USD: -1 is not 0 or more"),
+    ],
+)
+def test_wrong_accounts_are_told_and_no_key_is_shown(
+    run: Run, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.setenv("SCENELOOM_ACCOUNTS", text)
+    refused = run("config", "show")
+    assert refused.exit_code == Outcome.INVALID
+    assert refused.stderr.startswith(f"error: {said}")
+    assert "s3cret" not in refused.stderr
+
+
 def test_every_command_that_reads_settings_ends_with_2(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCENELOOM_PARTITIONS", "0")
     for command in (["config", "show"], ["status", "x"], ["worker"], ["events"], ["topics", "list"]):
@@ -146,13 +203,6 @@ def test_config_show_explains_every_setting(run: Run) -> None:
     for row in json.loads(run("config", "show", "--json").stdout):
         assert row["variable"] == f"SCENELOOM_{row['name'].upper()}"
         assert row["description"]
-
-
-def test_an_env_file_that_is_no_text_is_explained(run: Run, tmp_path: Path) -> None:
-    (tmp_path / ".env").write_bytes(b"SCENELOOM_STORE=\xff\xfe\x00")
-    refused = run("config", "show")
-    assert refused.exit_code == Outcome.INVALID
-    assert refused.stderr.startswith("error: .env cannot be read")
 
 
 def test_a_login_in_a_url_is_never_shown() -> None:

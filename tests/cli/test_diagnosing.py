@@ -98,7 +98,7 @@ def test_a_broken_setup_names_each_fault_and_what_to_do(
     faults = told(lines, "fault")
     words = {
         "settings": ["SCENELOOM_PARTITIONS: many is not a whole number", "correct it"],
-        "providers": ["fal is half set", "SCENELOOM_FAL_MODEL", "unset SCENELOOM_FAL_KEY"],
+        "providers": ["fal cannot work as it is set up", "SCENELOOM_FAL_MODEL", "unset SCENELOOM_FAL_KEY"],
         "broker": [f"127.0.0.1:{port} does not answer", "`sceneloom broker`", "SCENELOOM_BROKER"],
         "data folder": [f"{broken_machine}/data cannot be written", "SCENELOOM_DATA_FOLDER"],
         "asset store": [f"{broken_machine}/store", "SCENELOOM_ASSETS"],

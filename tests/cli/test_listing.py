@@ -102,6 +102,7 @@ def test_a_wrong_filter_is_explained(run: Run, arguments: list[str]) -> None:
     assert refused.exit_code == Outcome.INVALID
     assert arguments[1] in refused.stderr
     assert arguments[2] in refused.stderr
+    assert "Value error" not in refused.stderr
 
 
 def under_way(project_id: str, **changes: Any) -> Job:

@@ -158,3 +158,35 @@ def test_a_check_of_a_provider_that_is_away_ends_with_1(run: Run, monkeypatch: p
     assert checked.exit_code == Outcome.FAILED
     assert "unreachable" in checked.stdout
     assert "k-0123456789" not in checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"CLIP_PROVIDER": "runway"}, {"runway": "SCENELOOM_CLIP_PROVIDER: runway is not set up"}),
+        (
+            {"CLIP_FALLBACK": "luma,fal"},
+            {
+                "luma": "SCENELOOM_CLIP_FALLBACK: luma is not set up",
+                "fal": "SCENELOOM_CLIP_FALLBACK: fal is not set up",
+            },
+        ),
+        ({"CLIP_PROVIDER": "sora"}, {"sora": "SCENELOOM_CLIP_PROVIDER: Sora "}),
+        ({"TRANSCRIPTION_PROVIDER": "nobody"}, {"nobody": "SCENELOOM_TRANSCRIPTION_PROVIDER: "}),
+        ({"PEXELS_KEY": "two words"}, {"pexels": "SCENELOOM_PEXELS_KEY: "}),
+    ],
+)
+def test_a_check_refuses_what_a_worker_refuses(
+    run: Run, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], told: dict[str, str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"SCENELOOM_{name}", value)
+    checked = run("providers", "check", "--json")
+    assert checked.exit_code == Outcome.INVALID
+    findings = json.loads(checked.stdout)
+    assert {finding["state"] for finding in findings} == {"misset"}
+    assert [finding["name"] for finding in findings] == list(told)
+    assert all(finding["detail"].startswith(told[finding["name"]]) for finding in findings)
+    refused = run("worker")
+    assert refused.exit_code == Outcome.INVALID
+    assert refused.stderr.strip().startswith(f"error: {next(iter(told.values()))}")

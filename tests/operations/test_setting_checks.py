@@ -50,6 +50,19 @@ async def test_every_half_set_provider_is_named() -> None:
     assert "SCENELOOM_FAL_MODEL" in str(faults(found))
 
 
+async def test_an_account_without_its_key_is_a_warning() -> None:
+    (finding,) = await providers(settings(accounts={"luma": {"model": "x"}}))
+    assert finding.verdict is Verdict.WARNING
+    assert finding.found.endswith("though SCENELOOM_LUMA_MODEL is set: set SCENELOOM_LUMA_KEY")
+
+
+async def test_a_model_that_is_not_served_any_more_is_to_be_corrected() -> None:
+    (finding,) = await providers(settings(accounts={"openai": {"key": "k", "image_model": "dall-e-3"}}))
+    assert finding.verdict is Verdict.FAULT
+    assert finding.found.startswith("openai cannot work as it is set up: SCENELOOM_OPENAI_IMAGE_MODEL: ")
+    assert finding.advice == "correct that, or unset SCENELOOM_OPENAI_KEY"
+
+
 async def test_every_choice_of_a_provider_that_is_not_there_is_named() -> None:
     found = await providers(settings(clip_provider="ark", image_provider="openia", clip_fallback="fal"))
     assert faults(found) == [

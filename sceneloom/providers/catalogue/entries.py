@@ -1,6 +1,6 @@
 """The shape of the catalogue."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -178,4 +178,8 @@ class Gone(_Part):
     @property
     def told(self) -> str:
         """Say so, and what to use instead."""
-        return f"{self.title} was shut down on {self.since.isoformat()}; use {either(self.instead)}"
+        return self.told_with(self.instead)
+
+    def told_with(self, instead: Sequence[str]) -> str:
+        """Say so, and that one of *instead* is to be used."""
+        return f"{self.title} was shut down on {self.since.isoformat()}; use {either(instead)}"
