@@ -69,9 +69,11 @@ def readable_settings(**flags: object) -> tuple[Settings, list[str]]:
 
 
 def _defaults(names: Iterable[str]) -> dict[str, object]:
-    defaults = {name: Settings.model_fields[name].get_default() for name in names}
+    defaults: dict[str, object] = {name: Settings.model_fields[name].get_default() for name in names}
     # What is no dict replaces the accounts of the other places, and is not merged with them.
-    return defaults | ({"accounts": MappingProxyType({})} if "accounts" in defaults else {})
+    if "accounts" in defaults:
+        defaults["accounts"] = MappingProxyType({})
+    return defaults
 
 
 def _given(flags: Mapping[str, object]) -> dict[str, object]:
