@@ -71,8 +71,10 @@ class AccountsSource(PydanticBaseSettingsSource):
                 return {"accounts": said}  # what is wrong with it, the settings say
             for name, facts in (*said.items(), *self._facts(variables)):
                 there = accounts.get(name)
-                is_more = isinstance(there, dict) and isinstance(facts, dict)
-                accounts[name] = there | facts if is_more else facts
+                if isinstance(there, dict) and isinstance(facts, dict):
+                    accounts[name] = {**there, **facts}
+                else:
+                    accounts[name] = facts
         return {"accounts": accounts} if accounts else {}
 
     def _facts(self, variables: Mapping[str, str | None]) -> Iterator[tuple[str, dict[str, str]]]:

@@ -15,6 +15,7 @@ from models.values import Value
 from sceneloom import app
 from sceneloom.callbacks import Call
 from sceneloom.changelog_notes import ChangelogNotes
+from sceneloom.consumer_thread import SafeConsumerThread
 from sceneloom.custody import Custody
 from sceneloom.delivery import Delivery, app_settings
 from sceneloom.durable_table import MendedStore
@@ -22,6 +23,7 @@ from sceneloom.runner import JobRunner
 from sceneloom.runner.agenda import Step
 from sceneloom.runner.buying import Buying
 from sceneloom.runner.searching import Searching
+from sceneloom.safe_consumer import SafeConsumer
 from sceneloom.watchdogs import LoopWatch
 from sceneloom.workshop.pace import Pace
 from sceneloom.workshop.workshop import Workshop
@@ -166,8 +168,19 @@ def _no_acknowledgements() -> None:
     _replace(app, "app_settings", lambda: app_settings() | {"producer_acks": 0})
 
 
+def _no_ids() -> None:
+    """Know topics by their names alone, and go on where the old one of the name was left."""
+
+    async def none(*_: object) -> dict[str, str]:
+        return {}
+
+    _replace(SafeConsumerThread, "topic_ids", none)
+    _replace(SafeConsumer, "_began_anew", lambda *_: False)
+
+
 PROTECTIONS: Final[Mapping[str, Callable[[], None]]] = MappingProxyType(
     {
+        "topics are known by their ids": _no_ids,
         "an announced call is never made by another worker": _call_again,
         "open work is taken over": _no_takeover,
         "a worker that stood still ends": _no_fence,

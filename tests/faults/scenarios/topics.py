@@ -11,7 +11,7 @@ from tests.faults.scenario import scenario
 from tests.faults.vanishing import make_anew
 
 
-@scenario(19, "the topic of requests deleted and made anew")
+@scenario(19, "the topic of requests deleted and made anew", without="topics are known by their ids")
 async def request_topic(arena: Arena) -> None:
     """Delete the topic beneath two workers, and make it anew: no request is skipped, no lag is negative."""
     for slot in "ab":
