@@ -97,16 +97,20 @@ class LoopWatch(Service):
         return "".join(traceback.format_stack(frame)) if frame else "(no stack)"
 
 
-class WakeWatch(Service):
+class _OfDelivery(Service):
+    """Has delivery look whether the worker may go on."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        super().__init__()
+        self._delivery = delivery
+
+
+class WakeWatch(_OfDelivery):
     """Ends a worker that was frozen past its session, whatever it was at: also one that only joined.
 
     It begins with the worker: one that woke up in its first recovery would go on with partitions that are
     somebody else's by then.
     """
-
-    def __init__(self, delivery: Delivery) -> None:
-        super().__init__()
-        self._delivery = delivery
 
     async def on_start(self) -> None:
         """Have a process that wakes from SIGSTOP look first whether it slept too long."""
@@ -121,12 +125,8 @@ class WakeWatch(Service):
             await asyncio.sleep(TICK_SECONDS)
 
 
-class MembershipWatch(Service):
+class MembershipWatch(_OfDelivery):
     """Ends a worker that takes no part in its group any more: the client only logs why."""
-
-    def __init__(self, delivery: Delivery) -> None:
-        super().__init__()
-        self._delivery = delivery
 
     @Service.task
     async def _watch(self) -> None:
@@ -135,12 +135,8 @@ class MembershipWatch(Service):
             await self.sleep(_MEMBERSHIP_SECONDS)
 
 
-class TopicWatch(Service):
+class TopicWatch(_OfDelivery):
     """Ends a worker whose topics were deleted and made anew, which it would read from their middle."""
-
-    def __init__(self, delivery: Delivery) -> None:
-        super().__init__()
-        self._delivery = delivery
 
     @Service.task
     async def _watch(self) -> None:
